@@ -58,10 +58,12 @@ module Castellan
     end
 
     # @param rendering [Document::Rendering]
-    # @return [Boolean] whether every change of the document is noted: its tables are known, and each has its trigger
-    def covers?(rendering)
+    # @param env [Hash] Rack's environment
+    # @param vary [String] the header field Vary of the response
+    # @return [Boolean] whether every change of the document is noted: its tables are known, each has its trigger, and its URL can be noted
+    def covers?(rendering, env, vary)
       tables = rendering.tables
-      !tables.nil? && @outbox.notes?(tables) && (@noting.empty? || @outbox.room?)
+      !tables.nil? && @outbox.notes?(tables) && (@noting.empty? || (@noting.all? { |proxy| proxy.notes?(env, vary) } && @outbox.room?))
     end
 
     # @param rendering [Document::Rendering]

@@ -38,10 +38,11 @@ module Castellan
         (tables - @installed).empty?
       end
 
-      # @return [Array<Array(Integer, String)>] ids and tags of the oldest notes
-      def read
-        found = @connections.with { |raw| rows(raw, "SELECT id, tags FROM castellan_purges ORDER BY id LIMIT #{BATCH}") }
-        found.map { |id, tags| [Integer(id), tags] }
+      # @param after [Integer] an id
+      # @return [Array<Array(Integer, String)>] ids and tags of the oldest notes with greater ids
+      def read(after)
+        sql = "SELECT id, tags FROM castellan_purges WHERE id > #{after} ORDER BY id LIMIT #{BATCH}"
+        @connections.with { |raw| rows(raw, sql) }.map { |id, tags| [Integer(id), tags] }
       end
 
       # @param ids [Array<Integer>]
@@ -67,7 +68,7 @@ module Castellan
       # @param fields [String] the header fields that the response varies by
       def remember(tags, url, fields)
         now = Time.now.to_i
-        values = tags.map { |tag| "(#{[tag, url, fields].map { |text| Triggers.literal(text) }.join(", ")}, #{now})" }
+        values = tags.sort.map { |tag| "(#{[tag, url, fields].map { |text| Triggers.literal(text) }.join(", ")}, #{now})" }
         @connections.execute(["INSERT INTO castellan_urls (tag, url, fields, at) VALUES #{values.join(", ")} " \
                               "ON CONFLICT (tag, url, fields) DO UPDATE SET at = excluded.at"])
       end

@@ -11,6 +11,10 @@ module Castellan
     #
     #   Refresh.new("http://127.0.0.1:8080").purge(%w[posts/7])
     class Refresh
+      LONGEST = 2_500 # bytes of a URL and its fields: an index of PostgreSQL takes 2,704
+      URL = /\A[\x21-\x7e]*\z/n
+      private_constant :LONGEST, :URL
+
       # @param url [String] of the proxy, as this process reaches it
       # @param timeout [Numeric] seconds for each URL
       def initialize(url, timeout: 5)
@@ -23,17 +27,21 @@ module Castellan
         @outbox = outbox
       end
 
+      # @param env [Hash] Rack's environment
+      # @param vary [String]
+      # @return [Boolean] whether the document of this request can be noted
+      def notes?(env, vary)
+        path = path(env)
+        fields = fields(env, vary)
+        path.match?(URL) && fields.values.all?(&:ascii_only?) && path.bytesize + JSON.generate(fields).bytesize <= LONGEST
+      end
+
       # Called with each document that the proxy may store.
       # @param tags [Array<String>]
       # @param env [Hash] Rack's environment
       # @param vary [String]
       def note(tags, env, vary)
-        names = vary.downcase.split(/\s*,\s*/)
-        fields = names.sort.to_h { |name| [name, env["HTTP_#{name.upcase.tr("-", "_")}"]] }.compact
-        path = "#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}"
-        path = "#{path}?#{env["QUERY_STRING"]}" unless env["QUERY_STRING"].to_s.empty?
-        fields["host"] = env["HTTP_HOST"] if env["HTTP_HOST"]
-        @outbox.remember(tags, path, JSON.generate(fields))
+        @outbox.remember(tags, path(env), JSON.generate(fields(env, vary)))
       end
 
       # @param tags [Array<String>]
@@ -43,6 +51,20 @@ module Castellan
         @requests.call(@outbox.urls(tags).map { |path, fields|
           Net::HTTP::Get.new(path, { **JSON.parse(fields), "cache-control" => "no-cache", "castellan-refresh" => "1" })
         }, missing: true)
+      end
+
+      private
+
+      def path(env)
+        path = "#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}".b
+        env["QUERY_STRING"].to_s.empty? ? path : path << "?" << env["QUERY_STRING"].b
+      end
+
+      def fields(env, vary)
+        names = vary.downcase.split(/\s*,\s*/)
+        fields = names.sort.to_h { |name| [name, env["HTTP_#{name.upcase.tr("-", "_")}"]] }
+        fields["host"] = env["HTTP_HOST"]
+        fields.compact
       end
     end
   end

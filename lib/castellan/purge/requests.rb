@@ -20,13 +20,14 @@ module Castellan
 
       # @param requests [Array<Net::HTTPRequest>]
       # @param missing [Boolean] whether 4xx is a success: what is not there need not be purged
-      # @raise [Error] unless every answer is 2xx
+      # @raise [Error] unless every answer is 2xx; all are sent
       def call(requests, missing: false)
         return if requests.empty?
 
         options = { use_ssl: @uri.scheme == "https", open_timeout: @seconds, read_timeout: @seconds, write_timeout: @seconds }
         Net::HTTP.start(@uri.host, @uri.port, nil, **options) do |http|
-          requests.each { |request| check(request, http.request(request), missing) }
+          failures = requests.filter_map { |request| failure(request, http.request(request), missing) }
+          raise Error, "#{@uri.host}:#{@uri.port} answered #{failures.first(3).join(", ")}" if failures.any?
         end
       rescue SystemCallError, IOError, Timeout::Error, Net::ProtocolError, OpenSSL::SSL::SSLError, SocketError => error
         raise Error, "#{@uri.host}:#{@uri.port} does not answer (#{error.class}: #{error.message})"
@@ -34,10 +35,10 @@ module Castellan
 
       private
 
-      def check(request, response, missing)
+      def failure(request, response, missing)
         return if response.is_a?(Net::HTTPSuccess) || (missing && response.is_a?(Net::HTTPClientError))
 
-        raise Error, "#{@uri.host}:#{@uri.port} answered #{request.method} #{request.path} with #{response.code}"
+        "#{request.method} #{request.path} with #{response.code}"
       end
     end
   end

@@ -27,20 +27,32 @@ module Castellan
         @thread&.join(5) || @thread&.kill
       end
 
+      # A batch that fails stays, and does not keep later ones from being sent.
       # @return [Integer] the notes that were sent
       # @raise [Error]
       def send_noted
-        notes = @outbox.read
-        return 0 if notes.empty?
+        sent = last = 0
+        failure = nil
+        until (notes = @outbox.read(last)).empty?
+          last = notes.last.first
+          begin
+            send_batch(notes)
+            sent += notes.size
+          rescue Error => error
+            failure = error
+          end
+        end
+        failure ? raise(failure) : sent
+      end
 
+      private
+
+      def send_batch(notes)
         tags = short(notes.flat_map { |_, text| text.split }.uniq)
         send_to_all(tags)
         @outbox.delete(notes.map(&:first))
         @again << [Clock.monotonic_ns + (@again_after * 1_000_000_000), tags] if @again_after
-        notes.size
       end
-
-      private
 
       def run
         until @stopped
@@ -53,16 +65,10 @@ module Castellan
       end
 
       def step
-        sent = drain
+        sent = send_noted
         @failures = 0
         repeat
-        @outbox.wait(pause) { sent = drain } if sent.zero?
-      end
-
-      def drain
-        sent = send_noted
-        sent += send_noted until sent.zero? || @outbox.read.empty?
-        sent
+        @outbox.wait(pause) { send_noted } if sent.zero?
       end
 
       def pause

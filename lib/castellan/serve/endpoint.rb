@@ -118,7 +118,7 @@ module Castellan
         negotiate(env)
         document = document(env, viewer, id)
         vary = encode(document.rendering, env)
-        headers = { "etag" => document.rendering.etag, "vary" => vary, **cache_control(document) }
+        headers = { "etag" => document.rendering.etag, "vary" => vary, **cache_control(document, env, vary) }
         case precondition(env, document, id, headers["etag"])
         when :not_modified then not_modified(headers)
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
@@ -223,15 +223,15 @@ module Castellan
       end
 
       # Per-viewer values are private, also where nobody is authenticated.
-      def cache_control(document)
+      def cache_control(document, env, vary)
         return @cache_control.private if @authenticated || document.rendering.plan.holes.any?
 
-        @frame.purge.nil? || purged?(document) ? @cache_control.shared : ALWAYS_ASK.shared
+        @frame.purge.nil? || purged?(document, env, vary) ? @cache_control.shared : ALWAYS_ASK.shared
       end
 
       # Proxies may not keep a document whose changes would not be noticed.
-      def purged?(document)
-        !@authenticated && document.rendering.plan.holes.empty? && @frame.purge.covers?(document.rendering)
+      def purged?(document, env, vary)
+        !@authenticated && document.rendering.plan.holes.empty? && @frame.purge.covers?(document.rendering, env, vary)
       end
 
       # Clients choose among the members that the fixed parameters leave. A wrong one is the developer's mistake.
@@ -286,7 +286,7 @@ module Castellan
 
         rendering = document.rendering
         headers["content-type"] = rendering.media_type
-        headers.merge!(@frame.purge.headers(rendering, env, headers["vary"])) if @frame.purge && purged?(document)
+        headers.merge!(@frame.purge.headers(rendering, env, headers["vary"])) if @frame.purge && purged?(document, env, headers["vary"])
         body = rendering.encoded
         headers["content-encoding"] = rendering.coding if rendering.coding
         headers["content-length"] = body.bytesize.to_s

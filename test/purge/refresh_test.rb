@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "serve/journal_requests"
+
+# What keeps purges from reaching a proxy, and what a client can send to a server that notes URLs.
+module PurgeRefreshContract
+  include JournalRequests
+
+  # Takes purges, unless it is away.
+  class Proxy
+    attr_reader :purged
+    attr_accessor :away
+
+    def initialize = @purged = []
+
+    def purge(tags)
+      raise "away" if away
+
+      @purged.concat(tags)
+    end
+  end
+
+  def setup
+    journal.fill
+    @tag = Class.new(journal.models::TagResource) { cache_control s_maxage: 600 }
+  end
+
+  def teardown
+    @purge.uninstall(@tag)
+  end
+
+  def test_a_proxy_that_is_away_does_not_keep_another_from_later_purges
+    proxies = [Proxy.new, Proxy.new]
+    purge(proxies)
+    proxies.first.away = true
+    600.times { |number| journal.run("UPDATE tags SET name = 'sql #{number}' WHERE id = 2") }
+    journal.run("UPDATE tags SET name = 'web' WHERE id = 3")
+    assert_raises(Castellan::Purge::Error) { @purge.call }
+    assert_includes proxies.last.purged, Castellan::Purge::Tags.digests(%w[tags/3]).first
+    proxies.first.away = false
+    @purge.call
+    assert_includes proxies.first.purged, Castellan::Purge::Tags.digests(%w[tags/3]).first
+    assert_empty journal.rows("SELECT * FROM castellan_purges")
+  end
+
+  # An application fails with one URL; the others are asked for all the same.
+  def test_a_url_that_fails_does_not_keep_others_from_being_refreshed
+    asked = Queue.new
+    answer = lambda do |env|
+      asked << env["PATH_INFO"]
+      [env["PATH_INFO"] == "/tags/2" ? 500 : 200, {}, []]
+    end
+    Castellan::TestServers.puma(answer) do |url|
+      purge([Castellan::Purge::Refresh.new(url)])
+      %w[/tags/1 /tags/2 /tags/3].each { |path| assert_equal 200, request("GET", path).status }
+      journal.run("UPDATE tags SET name = name || 'x'")
+      error = assert_raises(Castellan::Purge::Error) { @purge.call }
+      assert_includes error.message, "500"
+    end
+    assert_equal %w[/tags/1 /tags/2 /tags/3], Array.new(asked.size) { asked.pop }.uniq.sort
+  end
+
+  # An index of PostgreSQL takes 2,704 bytes, and texts are UTF-8.
+  def test_what_cannot_be_noted_is_not_kept
+    purge([Castellan::Purge::Refresh.new("http://127.0.0.1:1")])
+    assert_equal "public, s-maxage=600", get("/tags/3").first["cache-control"]
+    random = Random.new(1)
+    long = Array.new(2_000) { random.bytes(4).unpack1("H*") }.join(",")[0, 6_000]
+    [{ "HTTP_ACCEPT" => "application/vnd.api+json, text/x;a=\"#{long}\"" }, { "HTTP_HOST" => "\xff".b }].each do |fields|
+      response = request("GET", "/tags/3", **fields)
+      assert_equal [200, "public, no-cache", nil], [response.status, response["cache-control"], response["surrogate-key"]]
+    end
+  end
+
+  private
+
+  def purge(proxies)
+    purge = @purge = Castellan::Purge.new(journal.source, proxies, again_after: nil, log: ->(_line) {})
+    @purge.install(@tag)
+    tag = @tag
+    @app = Castellan.app do
+      resource tag
+      purge purge
+    end
+  end
+end
+
+JournalRequests.on_every_database(PurgeRefreshContract)
