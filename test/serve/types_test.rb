@@ -257,6 +257,16 @@ module TypesContract
     assert_equal "3", get("/makers/2/flagship", HTTP_AUTHORIZATION: "2").last["data"]["id"]
   end
 
+  def test_records_that_documents_leave_out_stay_when_a_relationship_is_replaced
+    garage = @garage
+    garage.const_set(:FleetResource, Class.new(garage::MakerResource) { writable :vehicles }) unless garage.const_defined?(:FleetResource)
+    @app = serve { |_| resource garage::FleetResource, at: "fleets" }
+    data = [{ type: "cars", id: "3" }]
+    response, = send_data("PATCH", "/fleets/2/relationships/vehicles", data)
+    assert_equal 204, response.status
+    assert_equal [3, 5, 6], journal.rows("SELECT id FROM vehicles WHERE maker_id = 2 ORDER BY id").map { |row| row["id"].to_i }
+  end
+
   def test_the_resource_of_the_base_class_takes_all_other_rows
     garage = @garage
     unless garage.const_defined?(:AllResource)

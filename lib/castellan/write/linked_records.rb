@@ -33,11 +33,13 @@ module Castellan
       end
 
       # @param records [Array<Object>] of the relationship
-      # @return [Array<Object>] those that the viewer may not see
+      # @return [Array<Object>] those that the viewer may not see, or that documents leave out
       def hidden(relationship, records)
-        relationship.definitions.select(&:scope).flat_map do |definition|
-          own = records.select { |record| definition.model.is_a?(Class) ? record.is_a?(definition.model) : true }
-          next [] if own.empty?
+        kinds = records.map { |record| Rows::RecordLinks.kind_of(relationship, record) } if relationship.leaves_out?
+        left_out = kinds ? records.select.with_index { |_, index| kinds[index].nil? } : []
+        left_out + relationship.definitions.each_with_index.flat_map do |definition, kind|
+          own = records.select.with_index { |record, index| kinds ? kinds[index] == kind : of?(definition, record) }
+          next [] if own.empty? || definition.scope.nil?
 
           ids = own.map { |record| Write.id_of(definition, record) }
           seen = visible(definition, definition.resource.checked_rows, ids).map { |record| Write.id_of(definition, record) }
@@ -46,6 +48,8 @@ module Castellan
       end
 
       private
+
+      def of?(definition, record) = !definition.model.is_a?(Class) || record.is_a?(definition.model)
 
       def identifiers_of(relationship, data, pointer, mistakes)
         if relationship.to_many?

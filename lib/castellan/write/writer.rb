@@ -139,10 +139,11 @@ module Castellan
 
       # A client that replaces a to-many relationship names the members that it sees; those that it cannot see stay.
       def keep_hidden(record, values)
-        scoped = definition.relationships.each_value.select do |relationship|
-          relationship.to_many? && values.key?(relationship.association_name) && relationship.definitions.any?(&:scope)
+        partial = definition.relationships.each_value.select do |relationship|
+          relationship.to_many? && values.key?(relationship.association_name) &&
+            (relationship.leaves_out? || relationship.definitions.any?(&:scope))
         end
-        scoped.each_with_object(values.dup) do |relationship, kept|
+        partial.each_with_object(values.dup) do |relationship, kept|
           name = relationship.association_name
           kept[name] = (kept[name] + @linkage.hidden(relationship, models.members(record, name))).uniq
         end
