@@ -38,6 +38,13 @@ class HTTPCacheAttacksTest < Minitest::Test
     end
   end
 
+  # Some servers decode the path before the application sees it.
+  def test_a_decoded_path_is_not_the_path_with_a_query
+    world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [env["PATH_INFO"]]] }
+    assert_equal "/a?b=1", world.get("/", {}, env: { "PATH_INFO" => "/a?b=1" }).body
+    assert_equal "/a", world.get("/a?b=1").body
+  end
+
   def test_web_cache_entanglement_kettle_2020_by_a_fat_get
     world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [env["rack.input"]&.read.to_s]] }
     assert_equal "poison", world.get("/", {}, input: "poison").body

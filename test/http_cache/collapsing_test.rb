@@ -151,6 +151,22 @@ class HTTPCacheCollapsingTest < Minitest::Test
     end
   end
 
+  def test_an_empty_streamed_body_is_stored
+    world = Castellan::CachedApplication.new { [301, FRESH.merge("content-length" => "0", "location" => "/b"), [].each] }
+    2.times { world.get }
+    assert_equal 1, world.requests.size
+  end
+
+  def test_an_array_like_body_that_raises_is_closed
+    closed = false
+    body = Object.new
+    body.define_singleton_method(:to_ary) { raise "broken" }
+    body.define_singleton_method(:each) { |&_block| nil }
+    body.define_singleton_method(:close) { closed = true }
+    assert_raises(RuntimeError) { Castellan::HTTPCache.new(->(_env) { [200, FRESH.dup, body] }).call(Rack::MockRequest.env_for("/")) }
+    assert closed
+  end
+
   def test_a_streamed_body_that_raises_is_not_stored
     body = Class.new { define_method(:each) { |&block| block.call("a") || raise("cut") } }
     cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.dup, body.new] })

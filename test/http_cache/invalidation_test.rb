@@ -114,6 +114,20 @@ class HTTPCacheInvalidationTest < Minitest::Test
     refute_predicate ask["/a?b=1", "x", "HTTP_X_REWRITE_URL" => "/other"], :hit?
   end
 
+  # RFC 9110 §4.2.3: with and without the default port it is one URI.
+  [{ "HTTP_HOST" => "example.org:80" }, { "HTTP_HOST" => "app:3000", "HTTP_X_FORWARDED_HOST" => "example.org:80" }].each do |fields|
+    define_method("test_RFC 9111 §4.4: a change and a purge reach #{fields.values.join(" as ")}") do
+      world = world_with("/a")
+      read = -> { world.get("/a", {}, env: fields) }
+      [-> { world.post("/a") }, -> { world.cache.purge("http://example.org/a") }].each do |change|
+        2.times { read.call }
+        assert_predicate read.call, :hit?
+        change.call
+        refute_predicate read.call, :hit?
+      end
+    end
+  end
+
   def test_purge_takes_the_store_of_another_process
     store = Castellan::Store::MemoryStore.new
     world = Castellan::CachedApplication.new(store: store) { [200, { "cache-control" => "max-age=60" }, ["x"]] }

@@ -167,6 +167,19 @@ class HTTPCacheValidationTest < Minitest::Test
     assert_equal ["new", true], [(second = world.get).body, second.hit?]
   end
 
+  def test_the_cookie_of_a_full_response_reaches_its_client_alone
+    number = 0
+    world = Castellan::CachedApplication.new do
+      number += 1
+      fields = { "cache-control" => "public, max-age=0, no-cache=\"set-cookie\"", "etag" => "\"#{number}\"" }
+      [200, fields.merge("set-cookie" => "n=#{number}"), ["x"]]
+    end
+    assert_equal %w[n=1 n=2], Array.new(2) { world.get.headers["set-cookie"] }
+    assert_equal [true, nil], world.get("/", { "cache-control" => "max-stale" }).then { |answer|
+      [answer.hit?, answer.headers["set-cookie"]]
+    }
+  end
+
   def test_a_full_response_that_is_not_stored_deletes_the_stale_one
     world = world_with({})
     world.answer { [404, {}, ["gone"]] }

@@ -16,11 +16,12 @@ module Castellan
                       HTTP_X_ORIGINAL_URL HTTP_X_REWRITE_URL HTTP_X_HTTP_METHOD_OVERRIDE HTTP_X_HTTP_METHOD HTTP_X_METHOD_OVERRIDE
                       HTTP_X_URL_SCHEME HTTP_FRONT_END_HTTPS].freeze
       AUTHORITY = /\A[a-z0-9.:\[\]_-]+\z/
+      WITHOUT_DEFAULT_PORT = /\A[a-z0-9.:\[\]_-]+(?<!:80|:443)\z/
       PORTS = { "http" => "80", "https" => "443" }.freeze
       PEERS = /(?:\A|;)\s*(?:for|by)=(?:"[^"]*"|[^;,]*)/i
       NO_CACHE = Directives.parse("no-cache")
       NO_CONTEXT = ""
-      private_constant :FORWARDING, :AUTHORITY, :PORTS, :PEERS, :NO_CACHE, :NO_CONTEXT
+      private_constant :FORWARDING, :AUTHORITY, :WITHOUT_DEFAULT_PORT, :PORTS, :PEERS, :NO_CACHE, :NO_CONTEXT
 
       # @return [Hash] Rack environment
       attr_reader :env
@@ -83,10 +84,11 @@ module Castellan
         @env.key?("HTTP_AUTHORIZATION")
       end
 
-      # @return [Boolean] whether the request has content (a "fat GET") or asks for another protocol
+      # @return [Boolean] whether the request has content (a "fat GET"), asks for another protocol, or has a path that the server has
+      #   decoded into one that looks like another path with a query
       def unusual?
         length = @env["CONTENT_LENGTH"]
-        (length && length != "0" && !length.empty?) || @env.key?("HTTP_TRANSFER_ENCODING") ||
+        (length && length != "0" && !length.empty?) || @env.key?("HTTP_TRANSFER_ENCODING") || @env["PATH_INFO"].include?("?") ||
           (@env.key?("HTTP_UPGRADE") && @env["HTTP_UPGRADE"] != "h2c")
       end
 
@@ -113,13 +115,14 @@ module Castellan
       def note_forwarding(env)
         uri = bytes("REQUEST_URI")
         absolute = uri && !uri.start_with?("/") && uri != "*"
-        return unless absolute || forwarded?(env) || !@authority.match?(AUTHORITY)
+        return unless absolute || forwarded?(env) || !@authority.match?(WITHOUT_DEFAULT_PORT)
 
         present = FORWARDING.select { |name| env.key?(name) }
         present.push("REQUEST_URI") if absolute
         host = @authority
         @authority = @authority.downcase
         rest = present.reject { |name| consumed?(name, bytes(name)) }
+        @authority = @authority.delete_suffix(":#{PORTS[@scheme]}")
         note_context(rest, host)
       end
 

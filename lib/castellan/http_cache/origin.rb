@@ -193,14 +193,19 @@ module Castellan
         return Fetched.new(forwarded(received, stored: true), shared) unless validated
 
         # The application did not see the client's own conditions.
-        Fetched.new(@reply.stored(received.request, shared.stored, received.received_at, age: received.fields.key?("age"),
-                                                                                         outcome: "fwd=#{received.reason}; stored"), shared)
+        stored = shared.stored
+        own = received.fields.except("age", *stored.fields.keys) # what is not stored is for this client: cookies
+        Fetched.new(@reply.stored(received.request, stored, received.received_at, age: received.fields.key?("age"), more: own,
+                                                                                  outcome: "fwd=#{received.reason}; stored"), shared)
       end
 
       def read(received)
         content = String.new
         received.body.to_ary.each { |chunk| content << chunk.b } # to_ary closes the body, says Rack's specification
         content.freeze
+      rescue StandardError
+        received.close
+        raise
       end
 
       def streamed(received, policy)

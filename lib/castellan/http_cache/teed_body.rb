@@ -23,7 +23,7 @@ module Castellan
           complete if @copy && @copy.bytesize == @length
           yield chunk
         end
-        complete if @length.nil?
+        complete if @length.nil? || @copy&.bytesize == @length # an empty body has no last byte
       end
 
       def close
