@@ -323,6 +323,7 @@ module TypesContract
     changed = ["doors FROM vehicles WHERE name = 'Panda'", "load FROM vehicles WHERE id = 2", "id FROM vehicles WHERE id = 3"]
     assert_equal [[2], [1], []], changed.map { |sql| journal.rows("SELECT #{sql}").flat_map(&:values) }
     assert_equal 404, operations([{ op: "remove", href: "/vehicles/5" }]).status
+    assert_equal 404, operations([{ op: "remove", ref: { type: "vehicles", id: "5" } }]).status
     assert_equal 404, operations([{ op: "add", href: "/vehicles", data: { type: "makers" } }]).status
   end
 

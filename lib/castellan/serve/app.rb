@@ -121,9 +121,9 @@ module Castellan
       end
 
       # @param type [String]
-      # @return [Endpoint, nil] the first of the type
+      # @return [Endpoint, nil] the first of the type; a collection of several types has none of its own
       def endpoint_of(type)
-        own = @endpoints.each_value.find { |endpoint| endpoint.resource.definition.type == type }
+        own = @endpoints.each_value.find { |endpoint| endpoint.types.empty? && endpoint.resource.definition.type == type }
         own || @endpoints.each_value.filter_map { |endpoint| endpoint.of_type(type) }.first
       end
 
