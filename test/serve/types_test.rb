@@ -279,6 +279,11 @@ module TypesContract
     end
     assert_equal [%w[cars 1], %w[cars 3], %w[others 4], %w[others 5], %w[others 6]],
                  identifiers(JSON.parse(garage::AllResource.render(query: { "sort" => "name" }))["data"]).sort
+    @app = serve do |_|
+      resource garage::AllResource, at: "all"
+      operations
+    end
+    assert_equal([404, 204], %w[3 4].map { |id| operations([{ op: "remove", ref: { type: "others", id: id } }]).status })
   end
 
   def test_a_record_is_created_as_the_type_of_the_document

@@ -39,6 +39,13 @@ module Castellan
         scope
       end
 
+      # @param scope [Object] a relation or dataset of the base class, or of the model of the type
+      # @param kind [Integer] the position of a type
+      # @return [Object] its rows of this type
+      def only(scope, kind)
+        @adapter.scopes.where_sql(scope, "NOT (#{others(names, kind)})")
+      end
+
       private
 
       # A scope that is inherited from the resource of the base class applies already.

@@ -213,6 +213,16 @@ module Castellan
 
       # @return [Object] the relation or dataset of one type that the viewer may see here; :all for all
       def scope_of(type, viewer)
+        seen = seen_of(type, viewer)
+        kind = @resource.definition.types.index(type)
+        return seen if @resource.definition.types.none? { |other| other.model < type.model }
+
+        # The model of this type has the rows of another, too.
+        seen = type.resource.checked_rows.scopes.all if :all.equal?(seen)
+        Rows::Inheritance.new(@resource.definition.itself, @resource.checked_rows).only(seen, kind)
+      end
+
+      def seen_of(type, viewer)
         all = scope(viewer)
         definition = @resource.definition
         return :all if :all.equal?(all) && (definition.scope.nil? || definition.scope.equal?(type.scope))
