@@ -59,6 +59,21 @@ module PurgeOddTablesContract
     assert_empty(writes.flat_map { |sql| missed(sql) })
   end
 
+  # Rows of an inheriting table are rows of its parent, and its partitions' are noted.
+  def test_a_table_with_an_inheriting_one_is_not_kept
+    outbox = Castellan::Purge::Outbox.new(journal.source)
+    @resources = []
+    journal.run("CREATE TABLE parents (id integer PRIMARY KEY, name text)")
+    outbox.install({ "parents" => [["id"]] })
+    assert outbox.notes?(%w[parents])
+    @clean = -> { journal.run("DROP TABLE parents") }
+    return unless postgres?
+
+    journal.run("CREATE TABLE children () INHERITS (parents)")
+    @clean = -> { journal.run("DROP TABLE children; DROP TABLE parents") }
+    refute Castellan::Purge::Outbox.new(journal.source).notes?(%w[parents])
+  end
+
   # Who may change a row need not have rights to the notes.
   def test_another_role_changes_a_row
     @resources = [Class.new(journal.models::TagResource) { cache_control s_maxage: 600 }]

@@ -73,6 +73,31 @@ module PurgeRefreshContract
     end
   end
 
+  # A proxy that asks after the purge would keep the bytes of before.
+  def test_what_may_be_stale_is_not_kept
+    before = Castellan.keeper
+    versions = Castellan::Versions::ExactVersions.new(journal.source)
+    versions.install(%w[tags taggings posts writers])
+    Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: versions)
+    broken = false
+    @tag = Class.new(@tag) do
+      # Only what has a name is kept.
+      def self.name = "StaleTagResource"
+      cache :exact, stale_if_error: 60
+      attribute(:state, pure: true, columns: [:name]) { |_record| broken ? raise("broken") : "fine" }
+    end
+    purge([Proxy.new])
+    old = request("GET", "/tags/3").body
+    journal.run("UPDATE tags SET name = 'web' WHERE id = 3")
+    @purge.call
+    broken = true
+    response = request("GET", "/tags/3")
+    assert_equal [old, "public, no-cache", nil], [response.body, response["cache-control"], response["surrogate-key"]]
+  ensure
+    Castellan.keeper = before
+    versions.uninstall(%w[tags taggings posts writers])
+  end
+
   private
 
   def purge(proxies)

@@ -88,10 +88,12 @@ module Castellan
           [NAME, "#{NAME}_all"].map { |name| "DROP TRIGGER IF EXISTS #{name} ON #{Triggers.quote(table)}" }
         end
 
+        # A change of an inheriting table runs no trigger of its parent.
         # @return [String] SELECT of the tables that have the trigger
         def installed
           "SELECT c.relname, n.nspname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid " \
-            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE t.tgname = '#{NAME}' AND t.tgenabled = 'A'"
+            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE t.tgname = '#{NAME}' AND t.tgenabled = 'A' AND NOT EXISTS " \
+            "(SELECT 1 FROM pg_inherits i JOIN pg_class k ON k.oid = i.inhrelid WHERE i.inhparent = c.oid AND NOT k.relispartition)"
         end
 
         # Also runs under `session_replication_role = replica`.

@@ -239,9 +239,12 @@ module Castellan
         @frame.purge.nil? || purged?(document, env, vary) ? @cache_control.shared : ALWAYS_ASK.shared
       end
 
-      # Proxies may not keep a document whose changes would not be noticed.
+      # Proxies may not keep a document whose changes would not be noticed, nor bytes that may be stale: they would ask for them after the
+      # purge, and keep them.
       def purged?(document, env, vary)
-        !@authenticated && document.rendering.plan.holes.empty? && @frame.purge.covers?(document.rendering, env, vary)
+        rendering = document.rendering
+        !@authenticated && rendering.plan.holes.empty? && !rendering.definition.caching&.stale? &&
+          @frame.purge.covers?(rendering, env, vary)
       end
 
       # Clients choose among the members that the fixed parameters leave. A wrong one is the developer's mistake.
