@@ -284,6 +284,19 @@ module TypesContract
       operations
     end
     assert_equal([404, 204], %w[3 4].map { |id| operations([{ op: "remove", ref: { type: "others", id: id } }]).status })
+    unless garage.const_defined?(:AllMakerResource)
+      garage.const_set(:AllMakerResource, Class.new(Castellan::Resource) do
+        model garage::Maker
+        type "makers"
+        belongs_to :flagship, resource: "AllResource"
+        writable :flagship
+      end)
+    end
+    @app = serve { |_| resource garage::AllMakerResource }
+    linked = [%w[others 3], %w[cars 3], %w[others 5]].map { |type, id|
+      send_data("PATCH", "/makers/1/relationships/flagship", { type: type, id: id }).first.status
+    }
+    assert_equal [404, 204, 204], linked
   end
 
   def test_a_record_is_created_as_the_type_of_the_document

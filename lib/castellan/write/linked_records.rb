@@ -28,7 +28,7 @@ module Castellan
         identifiers = identifiers_of(relationship, data, pointer, mistakes)
         return unless mistakes.size == before
 
-        found = find(identifiers, mistakes)
+        found = find(relationship, identifiers, mistakes)
         relationship.to_many? ? found.uniq : found.first
       end
 
@@ -79,13 +79,19 @@ module Castellan
         refuse(mistakes, "#{pointer}/type", "must be #{types}, got #{ClientText.shown(data["type"]).inspect}", status: 422)
       end
 
-      def find(identifiers, mistakes)
+      def find(relationship, identifiers, mistakes)
         stored = identifiers.reject { |_, _, key, _| key == :lid }.group_by(&:first)
         stored = stored.to_h { |definition, all| [definition, by_id(definition, all.map { |one| one[1] })] }
         identifiers.map do |definition, id, key, pointer|
           record = key == :lid ? @local[[definition.type, id]] : stored[definition][id]
+          record = nil if record && !of_type?(relationship, definition, record)
           record || missing(mistakes, definition, id, key, pointer)
         end
+      end
+
+      # The model of a type has the rows of another type, too, if that is of a subclass.
+      def of_type?(relationship, definition, record)
+        !relationship.leaves_out? || relationship.definitions.index(definition) == Rows::RecordLinks.kind_of(relationship, record)
       end
 
       def by_id(definition, ids)
