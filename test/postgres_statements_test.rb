@@ -141,16 +141,16 @@ class PostgresStatementsTest < Minitest::Test
     ActiveRecord.query_transformers.pop
   end
 
-  def test_sequel_prepares_if_the_model_has_prepared_statements
+  def test_sequel_prepares_with_and_without_the_plugin
     database = Sequel.connect(@url)
-    { true => [SQL], false => [] }.each do |plugin, expected|
+    [true, false].each do |plugin|
       thing = Class.new(Sequel::Model(database[:things]))
       thing.plugin(:prepared_statements) if plugin
       3.times { Castellan::Rows.for(thing).session { |session| session.rows(SQL, [1], kept: true) } }
-      database.synchronize { |connection|
-        assert_equal expected, prepared(connection)
+      database.synchronize do |connection|
+        assert_equal [SQL], prepared(connection)
         connection.exec("DISCARD ALL")
-      }
+      end
     end
   ensure
     forget(database)

@@ -28,9 +28,9 @@ module Castellan
                       "test/rows/active_record*_test.rb test/rows/{association_kinds,records}_test.rb " \
                       "test/rows/active_record_rows/**/*_test.rb"
     ON_NEWEST_RAILS = "test/{contract,railtie,document}_test.rb test/{versions,keeper,document,rows}/**/*_test.rb"
-    # One more than processors, because tests wait for servers and browsers; at most five, because each has its own
+    # Two more than processors, because tests wait for servers and browsers; at most five, because each has its own
     # servers.
-    PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { (Etc.nprocessors + 1).clamp(2, 5) })
+    PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { (Etc.nprocessors + 2).clamp(2, 5) })
     BUDGET_SECONDS = { part: 6 * 60, all: 20 * 60 }.freeze # without installing
     SLOWEST = 10
     private_constant :LOADER, :SLOWEST

@@ -9,7 +9,7 @@ require "rack/mock_request"
 # file. The limits leave some room for what other tests load.
 class PathTest < Minitest::Test
   LIBRARY = File.realpath(File.join(ROOT, "lib/castellan"))
-  WALK = Struct.new(:calls, :files, :changes)
+  WALK = Struct.new(:calls, :files, :changes, :way)
 
   def setup
     @database = Sequel.sqlite
@@ -80,17 +80,21 @@ class PathTest < Minitest::Test
   def assert_walk(request, **most)
     3.times { request.call.call }
     walk = walk(&request.call)
-    most.each { |figure, limit| assert_operator walk[figure], :<=, limit, "#{figure} of #{walk.to_h}" }
+    most.each { |figure, limit| assert_operator walk[figure], :<=, limit, "#{figure} of #{walk.to_h.except(:way)}\n#{walk.way}" }
   end
 
   def walk(&block)
     files = []
+    way = []
     here = Thread.current
     # Observers that another test has prepended are not on the path.
     trace = TracePoint.new(:call) do |call|
-      files << call.path if Thread.current == here && call.path.start_with?(LIBRARY) && !call.path.include?("/instrument/")
+      next unless Thread.current == here && call.path.start_with?(LIBRARY) && !call.path.include?("/instrument/")
+
+      files << call.path
+      way << "#{call.path.delete_prefix(LIBRARY)} #{call.method_id}"
     end
     trace.enable(&block)
-    WALK.new(files.size, files.uniq.size, files.each_cons(2).count { |one, other| one != other })
+    WALK.new(files.size, files.uniq.size, files.each_cons(2).count { |one, other| one != other }, way.join("\n"))
   end
 end

@@ -1,15 +1,20 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "tmpdir"
 require "active_record"
 
 # Relations with one identity have one SQL; a relation whose identity is not certain has none.
 class ScopeIdentityTest < Minitest::Test
   Identity = Castellan::Rows::ActiveRecordRows::ScopeIdentity
 
+  # A file, because other tests close all connections.
+  DIRECTORY = Dir.mktmpdir
+  Minitest.after_run { FileUtils.rm_rf(DIRECTORY) }
+
   class Base < ActiveRecord::Base
     self.abstract_class = true
-    establish_connection(adapter: "sqlite3", database: ":memory:")
+    establish_connection(adapter: "sqlite3", database: File.join(DIRECTORY, "books.sqlite3"))
     connection.create_table(:readers) { |table| table.string :name }
     connection.create_table(:books) do |table|
       table.integer :reader_id
