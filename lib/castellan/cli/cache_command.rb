@@ -53,21 +53,12 @@ module Castellan
         raise WrongArguments, "needless argument: #{others.join(" ")}" if others.any?
         raise Castellan::Error, "CASTELLAN=off is set, so nothing is kept; unset it" if Castellan.off?
 
-        load_room
+        load_doctor
         request = Doctor::RackRequest.new(target, headers: @headers)
         application = Doctor::Application.boot(file, environment: @environment)
         Instrument.subscribe
         %w[now again].each { |time| show(time, request, *visit(application, request)) }
         0
-      end
-
-      # Loaded late, because it needs rack and the list of commands does not.
-      def load_room
-        require_relative "../doctor"
-      rescue LoadError => error
-        raise unless error.path.to_s.start_with?("rack")
-
-        raise Castellan::Error, "rack is not here; run it in the application's folder and bundle: bundle exec castellan cache explain /path"
       end
 
       # @return [Array(Array, Integer, Seen)] Rack's response, its bytes, and what was seen

@@ -64,6 +64,15 @@ module Castellan
         end
       end
 
+      # Loads the doctor late, because it needs rack and the list of commands does not.
+      def load_doctor
+        require_relative "../doctor"
+      rescue LoadError => error
+        raise unless error.path.to_s.start_with?("rack")
+
+        raise Castellan::Error, "rack is not here; run it in the application's folder and bundle: bundle exec #{self.class::USAGE}"
+      end
+
       # @return [Integer] the status
       def failed(message, status)
         @err.puts "castellan #{self.class.title}: #{message}"

@@ -32,19 +32,10 @@ module Castellan
         raise WrongArguments, "name a request: castellan doctor --get /users" if @targets.empty? && @commands.empty?
         raise Castellan::Error, "CASTELLAN=off is set, so no query would be seen; unset it" if Castellan.off?
 
-        load_room
+        load_doctor
         FileUtils.mkdir_p(@options[:bodies]) if @options[:bodies]
         examine(file, requested)
         0
-      end
-
-      # Loaded late, because it needs rack and the list of commands does not.
-      def load_room
-        require_relative "../doctor"
-      rescue LoadError => error
-        raise unless error.path.to_s.start_with?("rack")
-
-        raise Castellan::Error, "rack is not here; run it in the application's folder and bundle: bundle exec castellan doctor --get /path"
       end
 
       def options(options)

@@ -23,6 +23,7 @@ module Castellan
       def run(file = nil, *others)
         raise WrongArguments, "name one file, got #{[file, *others].join(" ")}" if others.any?
 
+        load_doctor
         Doctor::Application.boot(file, environment: @environment)
         Rails.application.eager_load! if defined?(Rails) && Rails.respond_to?(:application) && Rails.application
         resources = Resource.subclasses.flat_map { |resource| [resource, *resource.descendants] } # the first subclass loads its methods
