@@ -9,7 +9,7 @@ class RateLimitTest < Minitest::Test
   YEAR = 365 * 86_400
 
   def test_each_token_has_its_own_limit
-    limit(limit: 2)
+    limit(limit: 2, by: :token)
     assert_equal [200, 200, 429], Array.new(3) { get("HTTP_AUTHORIZATION" => "Bearer a").status }
     assert_equal 200, get("HTTP_AUTHORIZATION" => "Bearer b").status
     response = get("HTTP_AUTHORIZATION" => "Bearer a")
@@ -22,6 +22,19 @@ class RateLimitTest < Minitest::Test
     limit(limit: 3)
     response = get
     assert_equal [%("default";q=3;w=#{YEAR}), "2"], [response["ratelimit-policy"], response["ratelimit"][/r=(\d+)/, 1]]
+  end
+
+  def test_invented_tokens_are_limited_by_address
+    limit(limit: 2)
+    assert_equal [200, 200, 429], %w[a b c].map { |token| get("HTTP_AUTHORIZATION" => "Bearer #{token}").status }
+  end
+
+  def test_a_store_that_is_slow_counts_no_further_than_the_limit
+    counted = 0
+    store = Castellan::Store::MemoryStore.new
+    store.define_singleton_method(:increment) { |key| super(key).tap { counted += 1 } }
+    limit(limit: 3, cost: 100, store: store)
+    assert_equal [429, 4], [get.status, counted]
   end
 
   def test_an_ipv6_network_counts_as_one_client

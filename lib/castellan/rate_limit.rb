@@ -4,7 +4,6 @@ require "digest"
 require "ipaddr"
 require "json"
 require_relative "errors"
-require_relative "client_text"
 require_relative "store"
 
 begin
@@ -47,10 +46,9 @@ module Castellan
       end
 
       # @return [Integer] 0 if the store fails
-      def increment(key, amount = 1, expires_in: nil)
+      def increment(key, _amount = 1, expires_in: nil)
         @store.write_multi({ key => "0" }, ttl: expires_in, if_absent: true)
-        value = 0
-        amount.times { value = @store.increment(key) }
+        value = @store.increment(key)
         @failed = false
         value
       rescue StoreError => error
@@ -58,38 +56,19 @@ module Castellan
         @failed = true
         0
       end
-
-      # @return [String, nil]
-      def read(key)
-        @store.read_multi([key])[key]
-      rescue StoreError
-        nil
-      end
-
-      def write(key, value, expires_in: nil)
-        @store.write_multi({ key => value.to_s }, ttl: expires_in)
-      rescue StoreError
-        nil
-      end
-
-      def delete(key)
-        @store.delete_multi([key])
-      rescue StoreError
-        nil
-      end
     end
 
     # @param app [#call]
     # @param limit [Integer] the cost of the requests that a client may send in a period
     # @param period [Integer] seconds
-    # @param by [Symbol, #call] `:token` (the Authorization field, or the address without one), `:address` (an IPv6 address counts by its
-    #   /64; `Rack::Request.ip_filter` names trusted proxies), or called with a Rack::Request, returns what tells clients apart; nil: not
-    #   limited
+    # @param by [Symbol, #call] `:address` (an IPv6 address counts by its /64; `Rack::Request.ip_filter` names trusted proxies), `:token`
+    #   (the Authorization field, or the address without one; a client that invents tokens is not limited, so put it behind another limit
+    #   by address), or called with a Rack::Request, returns what tells clients apart; nil: not limited
     # @param cost [Integer, #call] of a request, 1 to 100; called with a Rack::Request; default: {COST}
     # @param store [Object, nil] see {Store}; nil: what `Rack::Attack.cache.store` is, in Rails its cache
     # @param name [String] tells several limits apart
     # @raise [ConfigurationError]
-    def initialize(app, limit:, period:, by: :token, cost: COST, store: nil, name: "default", log: nil)
+    def initialize(app, limit:, period:, by: :address, cost: COST, store: nil, name: "default", log: nil)
       [limit, period].each { |number| whole!(number) }
       @app = app
       @limit = limit
@@ -121,7 +100,10 @@ module Castellan
       client = @by.call(request) or return
       cost = (@cost.respond_to?(:call) ? @cost.call(request) : @cost).to_i.clamp(1, MOST_COST)
       counted = 0
-      cost.times { counted = @cache.count("#{@name}:#{client}", @period) }
+      cost.times do
+        counted = @cache.count("#{@name}:#{client}", @period)
+        break if counted > @limit
+      end
       counted
     end
 

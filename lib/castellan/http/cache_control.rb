@@ -25,7 +25,8 @@ module Castellan
       # @param seconds [Hash{Symbol => Numeric}] `max_age:`, `s_maxage:`, `stale_while_revalidate:`, `stale_if_error:`
       # @raise [ConfigurationError] for another directive, or seconds that are not a number from 0
       def initialize(immutable: false, cdn: nil, **seconds)
-        SECONDS.keys.&(seconds.keys).size == seconds.size or refuse(seconds.keys - SECONDS.keys)
+        unknown = seconds.keys - SECONDS.keys
+        refuse(unknown) if unknown.any?
         seconds = checked(seconds)
         own = seconds.except(:s_maxage)
         @shared = { "cache-control" => text("public", seconds, immutable) }

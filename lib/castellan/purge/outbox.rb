@@ -9,7 +9,8 @@ module Castellan
       LONGEST = 30 * 86_400 # seconds
       MOST_ROWS = 1_000_000 # of castellan_urls: clients write URLs
       COUNTED_FOR = 60 * 1_000_000_000 # nanoseconds
-      private_constant :BATCH, :LONGEST, :MOST_ROWS, :COUNTED_FOR
+      FORGET_EVERY = 3_600 * 1_000_000_000 # nanoseconds: the statement reads the whole table
+      private_constant :BATCH, :LONGEST, :MOST_ROWS, :COUNTED_FOR, :FORGET_EVERY
 
       # @param source [Class, Object] ActiveRecord::Base or a Sequel::Database
       def initialize(source)
@@ -82,8 +83,12 @@ module Castellan
         @room = @connections.with { |raw| rows(raw, "SELECT count(*) FROM castellan_urls") }.flatten.first.to_i < MOST_ROWS
       end
 
-      # Forgets the URLs that were not answered for a long time; no proxy keeps a document for so long.
+      # Deletes the URLs that were not answered for a long time, at most once an hour. No proxy keeps a document for so long.
       def forget_urls
+        now = Clock.monotonic_ns
+        return if @forgotten && now - @forgotten < FORGET_EVERY
+
+        @forgotten = now
         @connections.execute(["DELETE FROM castellan_urls WHERE at < #{Time.now.to_i - LONGEST}"])
       end
 

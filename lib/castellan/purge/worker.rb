@@ -66,8 +66,8 @@ module Castellan
 
       def step
         sent = send_noted
-        @failures = 0
         repeat
+        @failures = 0
         @outbox.wait(pause) { send_noted } if sent.zero?
       end
 
