@@ -25,7 +25,7 @@ class CacheBenchmark
   APPLICATION = File.expand_path("cache/config.ru", __dir__)
   TABLES = %w[posts authors comments readings].freeze
 
-  # What is measured, its path, header fields; the peer, and the goal as a share of the peer's rate.
+  # Name, path, header fields, peer, and the goal as a share of the peer's rate.
   Way = Struct.new(:title, :path, :headers, :peer, :goal)
   WAYS = [
     Way.new("constant bytes", "/constant", {}), Way.new("constant gzip", "/constant-gzip", GZIP),

@@ -82,13 +82,4 @@ class KeeperKindsTest < Minitest::Test
     end
     library.models.const_set(name, resource)
   end
-
-  def eventually
-    deadline = Castellan::TestServers.now + 30
-    until (answer = yield)
-      flunk("did not happen within 30 s") if Castellan::TestServers.now > deadline
-      sleep 0.005
-    end
-    assert answer
-  end
 end

@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "serve/journal_requests"
+require "support/purged_proxy"
 
 # A document whose bytes change is purged, also where the table has types without equality, collations, generated columns and names that
 # are no plain words, and where only some of the resources were named at the installation.
@@ -21,16 +22,9 @@ module PurgeOddTablesContract
             "INSERT INTO TABLE_NAME (id, name, rank, \"größe\") VALUES (4, 'd', 8, 0)"].freeze
   PATHS = %w[/things/1 /things /things?sort=gr%C3%B6%C3%9Fe&page[size]=1 /things?sort=-twice&page[size]=1 /loud?page[size]=1].freeze
 
-  class Proxy
-    attr_reader :purged
-
-    def initialize = @purged = []
-    def purge(tags) = @purged.concat(tags)
-  end
-
   def setup
     journal.fill
-    @proxy = Proxy.new
+    @proxy = PurgedProxy.new
     @purge = Castellan::Purge.new(journal.source, [@proxy], again_after: nil)
   end
 

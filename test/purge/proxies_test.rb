@@ -164,10 +164,4 @@ class PurgeProxiesTest < Minitest::Test
   def free_port
     TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
   end
-
-  def eventually
-    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 15
-    Thread.pass until yield || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
-    assert yield, "not within 15 s"
-  end
 end

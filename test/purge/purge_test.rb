@@ -2,8 +2,9 @@
 
 require "test_helper"
 require "serve/journal_requests"
+require "support/purged_proxy"
 
-# What is purged after a write: every document whose bytes changed, and few others, on both ORMs and databases.
+# A write purges every document whose bytes changed, and few others, on both ORMs and databases.
 module PurgeContract
   include JournalRequests
 
@@ -20,23 +21,9 @@ module PurgeContract
     "DELETE FROM taggings", "UPDATE tags SET id = 60 WHERE id = 3"
   ].freeze
 
-  # Keeps what it was asked to purge; fails while it is away.
-  class Proxy
-    attr_reader :purged
-    attr_accessor :away
-
-    def initialize = @purged = []
-
-    def purge(tags)
-      raise "away" if away
-
-      @purged.concat(tags)
-    end
-  end
-
   def setup
     journal.fill
-    @proxy = Proxy.new
+    @proxy = PurgedProxy.new
     @purge = Castellan::Purge.new(journal.source, [@proxy], again_after: nil, log: ->(line) { (@log ||= []) << line })
     @app = build
     @purge.install(*@resources)
@@ -151,12 +138,6 @@ module PurgeContract
     journal.run(sql)
     tags = noted
     PATHS.select { |path| before[path].first.intersect?(tags) }
-  end
-
-  def eventually
-    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 10
-    Thread.pass until yield || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
-    assert yield, "not within 10 s"
   end
 end
 

@@ -2,24 +2,11 @@
 
 require "test_helper"
 require "serve/journal_requests"
+require "support/purged_proxy"
 
 # What keeps purges from reaching a proxy, and what a client can send to a server that notes URLs.
 module PurgeRefreshContract
   include JournalRequests
-
-  # Takes purges, unless it is away.
-  class Proxy
-    attr_reader :purged
-    attr_accessor :away
-
-    def initialize = @purged = []
-
-    def purge(tags)
-      raise "away" if away
-
-      @purged.concat(tags)
-    end
-  end
 
   def setup
     journal.fill
@@ -31,7 +18,7 @@ module PurgeRefreshContract
   end
 
   def test_a_proxy_that_is_away_does_not_keep_another_from_later_purges
-    proxies = [Proxy.new, Proxy.new]
+    proxies = [PurgedProxy.new, PurgedProxy.new]
     purge(proxies)
     proxies.first.away = true
     600.times { |number| journal.run("UPDATE tags SET name = 'sql #{number}' WHERE id = 2") }
@@ -86,7 +73,7 @@ module PurgeRefreshContract
       cache :exact, stale_if_error: 60
       attribute(:state, pure: true, columns: [:name]) { |_record| broken ? raise("broken") : "fine" }
     end
-    purge([Proxy.new])
+    purge([PurgedProxy.new])
     old = request("GET", "/tags/3").body
     journal.run("UPDATE tags SET name = 'web' WHERE id = 3")
     @purge.call

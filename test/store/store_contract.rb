@@ -127,13 +127,4 @@ module StoreContract
   def key(name)
     @prefix + name.b
   end
-
-  def eventually
-    deadline = Castellan::Clock.monotonic_ns + 10_000_000_000
-    until (answer = yield)
-      flunk("did not happen within 10 s") if Castellan::Clock.monotonic_ns > deadline
-      sleep 0.01
-    end
-    assert answer
-  end
 end

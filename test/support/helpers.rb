@@ -38,6 +38,16 @@ module Castellan
 
     def free_port = TestServers.free_port
 
+    # Waits until the block returns something true.
+    def eventually(seconds = 30)
+      deadline = TestServers.now + seconds
+      until (answer = yield)
+        flunk("did not happen within #{seconds} s") if TestServers.now > deadline
+        sleep 0.005
+      end
+      assert answer
+    end
+
     # Sets environment variables for the block (nil deletes one) and restores them.
     def with_env(variables)
       before = variables.to_h { |name, _| [name, ENV.fetch(name, nil)] }

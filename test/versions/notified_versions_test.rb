@@ -151,14 +151,6 @@ module NotifiedVersionsContract
     real = Castellan::Clock.method(:monotonic_ns).unbind.bind(Castellan::Clock)
     Castellan::Clock.stub(:monotonic_ns, -> { real.call + ahead }, &block)
   end
-
-  def eventually
-    deadline = Castellan::TestServers.now + 30
-    until yield
-      flunk("did not happen within 30 s") if Castellan::TestServers.now > deadline
-      sleep 0.005
-    end
-  end
 end
 
 class NotifiedVersionsOnActiveRecordTest < Minitest::Test
