@@ -25,9 +25,10 @@ module Benchmarks
       [:users, "PostgreSQL", "Castellan", 70, JSONAPI], [:users, "PostgreSQL", "Castellan", 40, "Panko, nested"],
       [:users, "PostgreSQL", "Castellan", 60, "Alba, nested"], [:users, "PostgreSQL", "Castellan", 1, GROUPED],
       [:users, "PostgreSQL", "Castellan", 2, CORRELATED], [:users, "PostgreSQL", "Castellan", 30, AMS],
-      [:users, "PostgreSQL", "Castellan, Ruby encoder", 20, JSONAPI],
+      [:people, "PostgreSQL", "Castellan, Ruby encoder", 10, JSONAPI],
+      [:users, "PostgreSQL", "Castellan, Ruby encoder", 10, JSONAPI],
       [:posts, "PostgreSQL", "Castellan", 15, "to_json(include:)"], [:one, "PostgreSQL", "Castellan", 3, JSONAPI],
-      [:one_attributes, "PostgreSQL", "Castellan", 1.5, JSONAPI],
+      [:one_attributes, "PostgreSQL", "Castellan", 2, JSONAPI],
       [:users, "SQLite", "Castellan", 40, JSONAPI], [:users, "SQLite", "Castellan", 20, "Panko, nested"],
       [:users, "SQLite", "Castellan", 30, AMS]
     ].freeze

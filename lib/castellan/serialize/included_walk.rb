@@ -25,7 +25,8 @@ module Castellan
         @visit = method(:visit)
         @walked = Hash.new { |walked, place| walked[place] = {} }.compare_by_identity
         @known = Hash.new { |known, other| known[other] = {} }
-        primary.each { |type, id| @known[type][id] = Found.new(nil, []) }
+        itself = Found.new(nil, [])
+        primary.each { |type, id| @known[type][id] = itself }
         @found = []
       end
 

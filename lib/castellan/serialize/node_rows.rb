@@ -21,7 +21,9 @@ module Castellan
         @parts = parts
         @type = parts.type
         @asides = table.asides
-        @size = count(table.rows)
+        @rows = arrays(table.rows)
+        @size = @rows.size
+        @ids = []
         @grouped = {}
         wrong = table.coders.find { |coder| coder && !Values::CODERS.include?(coder) }
         raise ArgumentError, Values.unknown_coder(type, wrong) if wrong
@@ -31,7 +33,7 @@ module Castellan
       def coder(position) = @table.coders[position]
 
       # @return [Object] the driver's value
-      def value(row, position) = cell(@table.rows, row, position)
+      def value(row, position) = @rows[row][position]
 
       # @return [Array<String>, nil] one JSON text per row for the member at this position; nil if it is not
       #   computed
@@ -40,15 +42,15 @@ module Castellan
       # @return [String] "" for a NULL id
       # @raise [EncodingError]
       def id(row)
-        Values.id(value(row, 0))
+        @ids[row] ||= Values.id(value(row, 0))
       rescue Unwritable => error
         raise Unwritable.locate(error, type: type, id: nil, member: "id")
       end
 
       # @return [Integer, nil] the first row with this id
       def row_of(id)
-        @rows ||= (0...size).each_with_object({}) { |row, rows| rows[id(row)] ||= row }
-        @rows[id]
+        @rows_by_id ||= (0...size).each_with_object({}) { |row, rows| rows[id(row)] ||= row }
+        @rows_by_id[id]
       end
 
       # @return [Array<Array(Integer, String)>] the position among the relationship's types, and the id, in
@@ -64,12 +66,8 @@ module Castellan
 
       private
 
-      def count(rows)
-        rows.is_a?(Array) ? rows.size : rows.ntuples
-      end
-
-      def cell(rows, row, position)
-        rows.is_a?(Array) ? rows[row][position] : rows.getvalue(row, position)
+      def arrays(rows)
+        rows.is_a?(Array) ? rows : rows.values
       end
 
       def in_column(value, edge)
@@ -80,9 +78,10 @@ module Castellan
       def grouped(link, edge)
         @grouped[edge.position] ||= begin
           link = link.pairs if link.is_a?(Plan::RowSet::Lists)
-          (0...count(link.rows)).each_with_object({}) do |row, found|
-            parent, related = [link.parent_position, link.related_position].map { |position| Values.id(cell(link.rows, row, position)) }
-            kind = link.kind_position ? cell(link.rows, row, link.kind_position) : 0
+          arrays(link.rows).each_with_object({}) do |row, found|
+            parent = Values.id(row[link.parent_position])
+            related = Values.id(row[link.related_position])
+            kind = link.kind_position ? row[link.kind_position] : 0
             (found[parent] ||= []) << [kind, related] unless related.empty? || parent.empty?
           end
         end

@@ -11,6 +11,9 @@ module Castellan
     # Its order is jsonapi-serializer's, see {IncludedWalk}. A linked id without a row appears in linkage
     # only.
     class RubyEncoder
+      MANY = %w([ ]).freeze
+      private_constant :MANY
+
       # @param row_set [Plan::RowSet]
       # @param template [Template] the template of the row set's plan
       # @param single [Boolean] whether to write one object or null instead of an array
@@ -40,6 +43,7 @@ module Castellan
         @text = template.text
         @sections = template.nodes.map { |parts| NodeRows.new(tables[parts.index], parts) }
         @root = @sections.first
+        @linkage = Hash.new { |found, edge| found[edge] = edge.links.map { {} } }.compare_by_identity
         @body = +""
         @holes = []
       end
@@ -49,7 +53,7 @@ module Castellan
         rows = rows.first(1) if single
         @body << '{"data":' unless @template.nested?
         if single && rows.none? then @body << "null"
-        else list(rows, *(%w([ ]) unless single)) { |section, row| write(section, row) }
+        else list(rows, *(MANY unless single)) { |section, row| write(section, row) }
         end
         return Output.new(@body, @holes) if @template.nested?
 
@@ -84,8 +88,10 @@ module Castellan
 
       def list(items, open = "", close = "")
         @body << open
-        items.each_with_index do |item, position|
-          @body << "," unless position.zero?
+        further = false
+        items.each do |item|
+          @body << "," if further
+          further = true
           yield item
         end
         @body << close
@@ -162,8 +168,11 @@ module Castellan
         targets = targets.filter_map { |kind, id| found(edge, kind, id) }.first(edge.to_many ? targets.size : 1) if @template.nested?
         return @body << "null" if targets.empty? && !edge.to_many
 
-        list(targets, *(%w([ ]) if edge.to_many)) do |one, other|
-          @template.nested? ? write(one, other) : @body << "#{edge.links[one]}#{@text.quoted(other)}#{edge.link_end}"
+        linkage = @linkage[edge]
+        list(targets, *(MANY if edge.to_many)) do |one, other|
+          next write(one, other) if @template.nested?
+
+          @body << (linkage[one][other] ||= "#{edge.links[one]}#{@text.quoted(other)}#{edge.link_end}")
         end
       end
 

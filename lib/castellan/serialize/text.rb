@@ -53,14 +53,15 @@ module Castellan
       # @param string [String]
       # @raise [Unwritable] if it is not UTF-8
       def append(buffer, string)
-        buffer << quoted(string)
+        text = escaped(string)
+        buffer << '"' << text << '"'
       end
 
       # @param string [String]
       # @return [String] JSON
       # @raise [Unwritable] if it is not UTF-8
       def quoted(string)
-        "\"#{Text.utf8(string).gsub(@pattern, @escapes)}\""
+        "\"#{escaped(string)}\""
       end
 
       # Appends JSON text. Separators and markup occur only inside its strings, so they are escaped in place.
@@ -71,6 +72,13 @@ module Castellan
         text = Text.utf8(string)
         text = text.gsub(@outside_pattern, @outside) if @outside_pattern&.match?(text)
         buffer << text
+      end
+
+      private
+
+      def escaped(string)
+        text = Text.utf8(string)
+        text.match?(@pattern) ? text.gsub(@pattern, @escapes) : text
       end
 
       ALL = { json: new, rails: new(SEPARATORS), rails_html: new(SEPARATORS, MARKUP) }.freeze

@@ -11,11 +11,13 @@ module Castellan
     # Text without a zone is UTC. Further digits are truncated. "infinity", years BC and invalid days raise
     # {Unwritable}.
     module Timestamp
-      DAY = /\A(\d{4,6})-(\d\d)-(\d\d)/
-      CLOCK = /\G[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?/
-      ZONE = /\G(?: ?UTC|Z|([+-])(\d\d)(?::?(\d\d)(?::?(\d\d))?)?)?\z/
+      DAY = /\A((\d{4,6})-(\d\d)-(\d\d))/
+      CLOCK = /[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?/
+      ZONE = /(?: ?UTC|Z|([+-])(\d\d)(?::?(\d\d)(?::?(\d\d))?)?)?\z/
+      MOMENT = /#{DAY}(?:#{CLOCK})?#{ZONE}/
+      DATE = /#{DAY}(?:\z|#{CLOCK})/
       MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31].freeze
-      private_constant :DAY, :CLOCK, :ZONE, :MONTH_DAYS
+      private_constant :DAY, :CLOCK, :ZONE, :MOMENT, :DATE, :MONTH_DAYS
 
       module_function
 
@@ -39,47 +41,43 @@ module Castellan
       end
 
       def date_text(text)
-        day = DAY.match(text) or return
-        rest = day.end(0)
-        day[0] if day?(day) && (rest == text.size || (CLOCK.match(text, rest) && datetime_text(text)))
+        found = DATE.match(text) or return
+        found[1] if day?(found) && (found[5].nil? || datetime_text(text))
       end
 
       def datetime_text(text)
-        day = DAY.match(text) or return
-        clock = CLOCK.match(text, day.end(0))
-        zone = ZONE.match(text, (clock || day).end(0))
-        return unless zone && day?(day) && (clock.nil? || clock?(clock))
-
-        written(day, clock, offset_seconds(zone))
+        found = MOMENT.match(text) or return
+        written(found, offset_seconds(found)) if day?(found) && clock?(found)
       end
 
-      def written(day, clock, offset)
-        return "#{day[0]}T00:00:00.000Z" unless clock || offset != 0
+      def written(found, offset)
+        return "#{found[1]}T00:00:00.000Z" unless found[5] || offset != 0
 
-        hour, minute, second = clock ? [clock[1], clock[2], clock[3]] : %w[00 00 00]
-        fraction = (clock && clock[4] || "")[0, 3].ljust(3, "0")
-        return "#{day[0]}T#{hour}:#{minute}:#{second}.#{fraction}Z" if offset.zero?
+        fraction = (found[8] || "")[0, 3].ljust(3, "0")
+        return "#{found[1]}T#{found[5]}:#{found[6]}:#{found[7]}.#{fraction}Z" if offset.zero?
 
-        shifted = Time.utc(day[1].to_i, day[2].to_i, day[3].to_i, hour.to_i, minute.to_i, second.to_i) - offset
+        shifted = Time.utc(*found.values_at(2, 3, 4, 5, 6, 7).map(&:to_i)) - offset
         "#{shifted.strftime("%Y-%m-%dT%H:%M:%S")}.#{fraction}Z"
       end
 
-      def day?(day)
-        month = day[2].to_i
-        month.between?(1, 12) && day[3].to_i.between?(1, last_day(day[1].to_i, month))
+      def day?(found)
+        month = found[3].to_i
+        month.between?(1, 12) && found[4].to_i.between?(1, last_day(found[2].to_i, month))
       end
 
       def last_day(year, month)
         month == 2 && (year % 4).zero? && (year % 100 != 0 || (year % 400).zero?) ? 29 : MONTH_DAYS[month - 1]
       end
 
-      def clock?(clock)
-        clock[1] < "24" && clock[2] < "60" && clock[3] < "60"
+      def clock?(found)
+        found[5].nil? || (found[5] < "24" && found[6] < "60" && found[7] < "60")
       end
 
-      def offset_seconds(zone)
-        seconds = zone[2].to_i * 3600 + zone[3].to_i * 60 + zone[4].to_i
-        zone[1] == "-" ? -seconds : seconds
+      def offset_seconds(found)
+        return 0 unless found[9]
+
+        seconds = found[10].to_i * 3600 + found[11].to_i * 60 + found[12].to_i
+        found[9] == "-" ? -seconds : seconds
       end
 
       private_class_method :date_text, :datetime_text, :written, :day?, :last_day, :clock?, :offset_seconds
