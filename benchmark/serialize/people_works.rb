@@ -4,6 +4,7 @@ require_relative "peers"
 require_relative "castellan_ways"
 require_relative "sequel_users"
 require_relative "people"
+require_relative "by_hand"
 require_relative "hand_written"
 
 module Benchmarks
@@ -26,6 +27,7 @@ module Benchmarks
       People.fill(users)
       @sequel = SequelUsers.new(postgres)
       @written = HandWritten.new(limit: limit)
+      @by_hand = ByHand.new
     end
 
     # @yieldparam work [Symbol]
@@ -57,6 +59,7 @@ module Benchmarks
 
     def ways(render)
       [*castellan(:json_api, &render), limit(&render), Way.new(Goals::WRITTEN, nil) { @written.call },
+       Way.new(Goals::FLOOR, :json_api) { @limit ? @written.document : @by_hand.users },
        Way.new("Castellan, on Sequel", :json_api) { @sequel.first(@limit, include: INCLUDE) },
        *Peers.nested(:User).slice("Panko", "Alba").map { |name, write| Way.new("#{name}, nested", :nested) { write.call(eager) } },
        Way.new("jsonapi-serializer", :json_api) { Peers.jsonapi_serializer(eager, Fast::UserSerializer, INCLUDE) }]

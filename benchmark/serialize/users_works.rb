@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "by_hand"
 require_relative "peers"
 require_relative "raw_statements"
 require_relative "json_statements"
@@ -16,6 +17,8 @@ module Benchmarks
     TITLES = %w[Administrator Manager].freeze
     INCLUDE = %i[roles groups].freeze
     EAGER = %i[roles groups employee last_login_token].freeze
+    CHOSEN = "WHERE id IN (SELECT user_id FROM assignments JOIN roles role ON role.id = role_id " \
+             "WHERE role.title IN ('Administrator', 'Manager'))"
 
     # @param postgres [String, nil] the url of the database
     def initialize(example, postgres:, users:)
@@ -54,7 +57,8 @@ module Benchmarks
 
     def whole
       render = -> { UserResource.render(scope, include: INCLUDE) }
-      [*castellan(:json_api, &render), limit(&render), *json_statements,
+      by_hand = ByHand.new(where: CHOSEN)
+      [*castellan(:json_api, &render), limit(&render), *json_statements, Way.new(Goals::FLOOR, :json_api) { by_hand.users },
        Way.new("Castellan, on Sequel", :json_api) { @sequel.render(TITLES, include: INCLUDE) },
        Way.new("Castellan, nested", :nested) { UserResource.render(scope, include: INCLUDE, format: :nested) },
        *Peers.nested(:User).map { |name, write| Way.new("#{name}, nested", :nested) { write.call(eager) } },
@@ -103,7 +107,8 @@ module Benchmarks
 
     def one_attributes
       render = -> { AccountResource.render(id: @one) }
-      [*castellan(:json_api, &render), limit(&render),
+      by_hand = ByHand.new
+      [*castellan(:json_api, &render), limit(&render), Way.new(Goals::FLOOR, :json_api) { by_hand.one(@one) },
        Way.new("Castellan, nested", :nested) { AccountResource.render(id: @one, format: :nested) },
        *Peers.nested_one(:Account).map { |name, write| Way.new("#{name}, nested", :nested) { write.call(User.find(@one)) } },
        Way.new("jsonapi-serializer", :json_api) { Peers.jsonapi_serializer(User.find(@one), Peers::FastAccountSerializer) },
