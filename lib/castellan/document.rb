@@ -184,6 +184,7 @@ end
 require_relative "document/rendering"
 require_relative "document/cursor_page"
 require_relative "document/records_rendering"
+require_relative "document/union_rendering"
 require_relative "document/viewer_blocks"
 require_relative "document/included_ids"
 require_relative "document/stream"

@@ -68,7 +68,15 @@ module Castellan
       #     model Car
       #     attributes :doors
       #   end
-      # @param resources [Array<Class, String>] subclasses of this resource, each of its own class of the model
+      #
+      # Without a model, the types are of several tables, and what all of them can be filtered and sorted by applies to the list:
+      #
+      #   class ActivityResource < Castellan::Resource
+      #     types "IssueResource", "CommentResource"
+      #     sort default: "-created_at"
+      #     page :cursor, size: 20
+      #   end
+      # @param resources [Array<Class, String>] subclasses of this resource, each of its own class of the model; without a model, any
       # @raise [DeclarationError] without a resource; at boot, if one is no subclass, or the model has no column of the type
       def types(*resources)
         Declaring.declare(self) do |declarations, location|

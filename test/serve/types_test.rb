@@ -416,6 +416,18 @@ module TypesContract
     assert_equal 200, request("GET", "/vehicles/2/trailers", HTTP_ACCEPT: "text/html").status
   end
 
+  def test_a_list_of_several_tables_has_each_of_its_types
+    vehicles, makers = @garage::VehicleResource, Class.new(@garage::MakerResource) { sort :name }
+    everything = Class.new(Castellan::Resource) do
+      type "everything"
+      types vehicles, makers
+      sort default: "name"
+    end
+    @app = serve { |_models| resource everything }
+    assert_equal [%w[cars 1], %w[trucks 4], %w[makers 2], %w[trucks 2], %w[makers 1]],
+                 identifiers(get("/everything", HTTP_AUTHORIZATION: "1").last["data"])
+  end
+
   def test_wrong_declarations_name_what_is_wrong
     garage = @garage
     assert_match(/must be a subclass of it/, refused { types garage::CarResource, garage::TrailerResource })

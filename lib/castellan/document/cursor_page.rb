@@ -21,7 +21,7 @@ module Castellan
         @before = cursor.before
         @order = cursor.order
         @size = cursor.size
-        @keyset = Rows::Keyset.new(rendering.definition, @adapter, rendering.request.sort, rendering.scopes)
+        @keyset = keyset
         check
       end
 
@@ -47,6 +47,11 @@ module Castellan
       end
 
       private
+
+      # @return [#values?, #uncomparable] what orders the list
+      def keyset
+        Rows::Keyset.new(@rendering.definition, @adapter, @rendering.request.sort, @rendering.scopes)
+      end
 
       def check
         { "after" => @after, "before" => @before }.each do |name, cursor|
@@ -78,12 +83,17 @@ module Castellan
       def read
         return if @rows
 
-        scope = @adapter.scopes.page(@adapter.scopes.order(within, @keyset.order(reversed: backwards?)), limit: @size + 1, offset: 0)
-        found = @adapter.session { |session| session.rows(@adapter.scopes.select_sql(scope, @keyset.list)) }
-        found = found.values unless found.is_a?(Array)
+        found = found(@size + 1)
         @more = found.size > @size
         @rows = found.first(@size)
         @rows.reverse! if backwards?
+      end
+
+      # @return [Array<Array>] the values of cursors
+      def found(most)
+        scope = @adapter.scopes.page(@adapter.scopes.order(within, @keyset.order(reversed: backwards?)), limit: most, offset: 0)
+        found = @adapter.session { |session| session.rows(@adapter.scopes.select_sql(scope, @keyset.list)) }
+        found.is_a?(Array) ? found : found.values
       end
 
       def within

@@ -17,12 +17,15 @@ module Castellan
       # @raise [DeclarationError]
       def self.of(definition)
         definition.derive(:checked_rows) do
-          adapter_of(definition).tap { |adapter| new(definition, adapter).call if definition.model }
+          adapter_of(definition).tap do |adapter|
+            check = new(definition, adapter)
+            definition.several_tables? ? check.several_tables : (check.call if definition.model)
+          end
         end
       end
 
       def self.adapter_of(definition)
-        Rows.for(definition.model)
+        Rows.for(definition.several_tables? ? definition.types.first.model : definition.model)
       rescue DeclarationError => error
         raise error.of(definition.name)
       end
@@ -46,7 +49,46 @@ module Castellan
         identify(@definition, @adapter, [])
       end
 
+      # Checks a resource with types of several tables, whose rows are read by one statement.
+      # @raise [DeclarationError]
+      def several_tables
+        location = @definition.itself.location
+        adapters = @definition.types.to_h { |type| [type, DeclarationCheck.of(type)] }
+        adapters.each { |type, adapter| of_several_tables!(type, adapter, location) }
+        @definition.sorts.each_key { |name| one_kind!(name, adapters, location) }
+        names = @definition.default_sort.to_s.split(",").map { |term| term.delete_prefix("-") }
+        name = names.find { |one| !@definition.sorts.key?(one) } or return
+
+        refuse("sort default: #{@definition.default_sort.inspect} names #{name}, which #{without(name)} cannot be sorted by", location)
+      end
+
       private
+
+      def without(name)
+        @definition.types.reject { |type| type.sorts.key?(name) }.map(&:type).join(" and ")
+      end
+
+      def of_several_tables!(type, adapter, location)
+        reason = if adapter.model.nil? then "has no model"
+                 elsif !adapter.same_database?(@adapter) then "is in another database than #{@definition.types.first.name}"
+                 elsif type.id_column.is_a?(Array) || (adapter.scopes.keys || [1]).size > 1 then "must have an id and a key of one column"
+                 elsif adapter.dialect.reason then adapter.dialect.reason
+                 elsif @definition.types.count { |one| one.type == type.type } > 1 then "has the type of another one, #{type.type}"
+                 end
+        refuse("types: #{type.name} #{reason}", location) if reason
+      end
+
+      # PostgreSQL makes one type of the columns that it sorts together.
+      def one_kind!(name, adapters, location)
+        kinds = adapters.map { |type, adapter|
+          by = type.sorts.fetch(name)
+          types = adapter.at(by.path).types
+          types.kind(by.column) == :datetime ? types.database_type(by.column) : types.kind(by.column) || types.database_type(by.column)
+        }.uniq
+        return if kinds.one?
+
+        refuse("types: they sort #{name} by columns of several types (#{kinds.join(", ")}); give one of the sorts another name", location)
+      end
 
       # Also resolves the id column of related resources; their own check reports errors. A resource without a model takes the model
       # of each association that leads to it.

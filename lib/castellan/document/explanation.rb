@@ -18,7 +18,7 @@ module Castellan
 
       # @return [String]
       def to_s
-        lines = node_lines(@document.plan.root, "")
+        lines = root_lines(@document.plan.root)
         lines << "format: #{@document.plan.format}"
         lines.concat(statement_lines).flatten.compact.join("\n")
       end
@@ -26,7 +26,7 @@ module Castellan
       private
 
       def statement_lines
-        connected { ["statement: #{@adapter.scopes.key(@document.paged)}", tables_line, kept_line] }
+        connected { ["statement: #{@document.statement}", tables_line, kept_line] }
       end
 
       # Statements need a connection, which quotes their values.
@@ -36,6 +36,13 @@ module Castellan
         raise unless Rows.unreachable?(error)
 
         ["#{indent}what is asked of the database is not known, because there is no connection (#{error.class}: #{error.message})"]
+      end
+
+      def root_lines(node)
+        return node_lines(node, "") unless node.definition.several_tables?
+
+        types = node.definition.types.map(&:type).join(", ")
+        ["#{node.definition.type}: the ids of #{types} in one order, in one statement", *edge_lines(node, node.edges.first, @adapter, "  ")]
       end
 
       def node_lines(node, indent)

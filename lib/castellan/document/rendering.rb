@@ -34,6 +34,7 @@ module Castellan
         # @raise [ConfigurationError] when the scope or the records are not of the resource
         def for(definition, adapter, given, id:, request:, scopes:, **around)
           around = { request: request, scopes: scopes, **around }
+          return UnionRendering.of_types(definition, adapter, given, id: id, **around) if definition.several_tables?
           return RecordsRendering.of_records(definition, adapter, given, **around) if records?(definition, given, request, id)
 
           new(definition, narrow(definition, adapter, given, scopes), adapter: adapter, id: id, **around)
@@ -312,6 +313,11 @@ module Castellan
         return MEDIA_TYPES.fetch(plan.format) unless @cursor_page && plan.format == :json_api
 
         %(#{MEDIA_TYPES[:json_api]};profile="#{Plan::Cursor::PROFILE}")
+      end
+
+      # @return [String] the SQL that chooses the primary rows
+      def statement
+        adapter.scopes.key(paged)
       end
 
       # @return [String] in words, what will be read

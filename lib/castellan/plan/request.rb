@@ -103,7 +103,22 @@ module Castellan
         hidden.empty? ? self : dup.tap { |request| request.send(:hide, hidden) }.freeze
       end
 
+      # @param type [Resource::Definition] one of the types of a collection of several tables
+      # @return [Request] for its rows: the same filters and order
+      def for_type(type)
+        dup.tap { |request| request.send(:narrow_to, type) }.freeze
+      end
+
       private
+
+      def narrow_to(type)
+        @sort = sort.map { |column, direction| [type.sorts.fetch(column.name).key, direction] }
+        @definition = type
+        @include = NO_VALUES
+        @fields = Fields.parse(type, nil)
+        @page = @cursor = nil
+        @signature = sign
+      end
 
       # A String comes from a client, also where the application passes it on: `include: params[:include]`.
       def of_client?(include) = include.is_a?(String) || @by_client.include?(:include)
@@ -166,7 +181,7 @@ module Castellan
       end
 
       def refuse_filter(parameter, name, allowed)
-        refuse(parameter, "#{@definition.type} cannot be filtered by #{quoted(name)}#{hint(name, allowed)}")
+        refuse(parameter, "#{@definition.type} cannot be filtered by #{quoted(name)}#{unshared(name, &:filters) || hint(name, allowed)}")
       end
 
       # Only the first mention of a column counts.
@@ -190,7 +205,15 @@ module Castellan
       end
 
       def refuse_sort(name, allowed)
-        refuse("sort", "#{@definition.type} cannot be sorted by #{quoted(name)}#{hint(name, allowed)}")
+        refuse("sort", "#{@definition.type} cannot be sorted by #{quoted(name)}#{unshared(name, &:sorts) || hint(name, allowed)}")
+      end
+
+      # Of several tables, what all types have is allowed.
+      def unshared(name)
+        return unless @definition.several_tables?
+
+        types = @definition.types.select { |type| yield(type).key?(name) }
+        ", which only #{types.map(&:type).join(" and ")} can" if types.any? && types.size < @definition.types.size
       end
 
       def member?(key, name) = @definition.attributes[key.to_sym]&.key == name

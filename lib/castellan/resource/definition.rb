@@ -28,8 +28,6 @@ module Castellan
       # @return [Hash{Symbol => Attribute}]
       # @return [Hash{Symbol => Relationship}]
       # @return [Hash{Symbol => Array<Symbol>}] representations
-      # @return [Hash{String => Proc, ColumnPath}] filters
-      # @return [Hash{String => ColumnPath}] sortable names and their columns
       # @return [Hash{Symbol => Computed}] links of each resource object
       # @return [Computed, nil] its meta object
       # @return [Proc, nil] what its code reads besides its columns, see {Resource.vary_on}
@@ -41,9 +39,9 @@ module Castellan
       # @return [Boolean, nil] see {Resource.together}
       # @return [Hash, nil] see {Resource.cache_control}
       # @return [Relationship, nil] leads from each row to itself as a resource of its type, see {Resource.types}
-      attr_reader :resource, :name, :model, :type, :id_location, :attributes, :relationships, :representations, :filters,
-                  :sorts, :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation, :scope,
-                  :include_depth, :writing, :writing_location, :plans, :together, :itself, :cache_control
+      attr_reader :resource, :name, :model, :type, :id_location, :attributes, :relationships, :representations,
+                  :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation, :scope, :include_depth,
+                  :writing, :writing_location, :plans, :together, :itself, :cache_control
 
       def initialize(resource, declarations)
         @resource = resource
@@ -66,6 +64,7 @@ module Castellan
         check_representations(declarations.locations)
         check_default_sort(declarations.locations[:sort])
         check_scope
+        check_several_tables(declarations) if several_tables?
         freeze
       end
 
@@ -104,6 +103,21 @@ module Castellan
       # @return [Boolean] whether its documents are of several types
       def several_types?
         !itself.nil?
+      end
+
+      # @return [Boolean] whether its types are of several tables: it has no model of its own
+      def several_tables?
+        several_types? && model.nil?
+      end
+
+      # @return [Hash{String => Proc, ColumnPath}] filters; of several tables those that all types have
+      def filters
+        several_tables? ? derive(:shared_filters) { shared(&:filters) } : @filters
+      end
+
+      # @return [Hash{String => ColumnPath}] sortable names and their columns; of several tables those that all types have
+      def sorts
+        several_tables? ? derive(:shared_sorts) { shared(&:sorts) } : @sorts
       end
 
       # @return [Array<Definition>] what documents are written as: its types, or this one
@@ -147,6 +161,8 @@ module Castellan
       # @param hidden [Hash{Definition => Array<Symbol>}] the members that are hidden from the viewer
       # @return [Array<String>]
       def open_filters(hidden = NOTHING)
+        return filters.keys & types.map { |type| type.open_filters(hidden) }.reduce(:&) if several_tables?
+
         names, closed = closed(hidden)
         filters.reject { |name, by| names.include?(name.to_sym) || closed.call(by) }.keys
       end
@@ -154,6 +170,8 @@ module Castellan
       # @param hidden see {#open_filters}
       # @return [Array<String>] the names of the orders by which a client learns nothing hidden
       def open_sorts(hidden = NOTHING)
+        return sorts.keys & types.map { |type| type.open_sorts(hidden) }.reduce(:&) if several_tables?
+
         names, closed = closed(hidden)
         sorts.reject { |name, by| names.include?(name.to_sym) || closed.call(by) }.keys
       end
@@ -188,6 +206,13 @@ module Castellan
       end
 
       private
+
+      # Each type compares its own column, or calls its own block.
+      def shared
+        all = types.map { |type| yield type }
+        names = all.map(&:keys).reduce(:&).select { |name| all.map { |one| one[name].class }.uniq.size == 1 }
+        names.to_h { |name| [name, all.first[name].is_a?(Proc) ? all.first[name] : ColumnPath.new(name, [], name.to_sym, nil)] }.freeze
+      end
 
       # @return [Array(Array<Symbol>, Proc)] the hidden members, and whether a filter or sort by a column reveals something
       def closed(hidden)
@@ -306,7 +331,16 @@ module Castellan
         end
       end
 
+      def check_several_tables(declarations)
+        own = { "attributes" => @attributes, "relationships" => @relationships, "filters" => @filters, "sorts" => @sorts,
+                "links" => @links, "writable members" => @writing.rules, "meta" => [*@meta] }.find { |_, declared| declared.any? } or return
+        refuse("has types and no model, so its types declare the #{own.first}", declarations.locations[:types])
+      end
+
+      # {Document::DeclarationCheck} checks that of several tables.
       def check_default_sort(location)
+        return if several_tables?
+
         default_sort.to_s.split(",").each do |term|
           name = term.delete_prefix("-")
           next if sorts.key?(name)

@@ -43,7 +43,10 @@ module Castellan
       end
 
       # @return [String] the SELECT list of the values of a cursor
-      def list = @terms.map { |term| term.column.sql }.join(", ")
+      def list = expressions.join(", ")
+
+      # @return [Array<String>] the SQL of each value of a cursor
+      def expressions = @terms.map { |term| term.column.sql }
 
       # @param values [Array] of a row that {#list} selected
       # @return [Array] those of the key
@@ -55,14 +58,14 @@ module Castellan
         values.is_a?(Array) && values.size == @terms.size && @terms.zip(values).all? { |term, value| value?(term, value) }
       end
 
-      # @param values [Array] see {#values?}
+      # @param values [Array] see {#values?}; or the first of them, where rows with equal values are on one side
       # @param side [Symbol] :after or :before
       # @param inclusive [Boolean] whether the row of the values is selected too
       # @return [String] an SQL condition
       def beyond(values, side, inclusive: false)
-        pairs = @terms.zip(values)
-        directions = @terms.map { |term| side == :after ? term.direction : OPPOSITE[term.direction] }
-        return row_comparison(pairs, directions.first, inclusive) if directions.uniq.one? && @terms.none?(&:nullable)
+        pairs = @terms.first(values.size).zip(values)
+        directions = pairs.map { |term, _| side == :after ? term.direction : OPPOSITE[term.direction] }
+        return row_comparison(pairs, directions.first, inclusive) if directions.uniq.one? && pairs.none? { |term, _| term.nullable }
 
         first = @terms.first.nullable ? nil : "#{@terms.first.column.sql} #{OPERATORS[directions.first]}= #{literal(values.first)}"
         "(#{[first, written_out(pairs, directions, inclusive)].compact.join(" AND ")})"

@@ -23,6 +23,9 @@ module Castellan
         end
       end
 
+      # The rows of a page of several tables, in its order: the id and the position of the type of each.
+      Places = Struct.new(:places)
+
       # The SQL of the primary rows, whether they are all of their table and have links of their own, and who reads them.
       Statement = Struct.new(:sql, :whole, :reader)
       NOTHING = [].freeze
@@ -203,7 +206,7 @@ module Castellan
 
       def place(node, adapter)
         @adapters[node] = adapter
-        @models[node] = true unless adapter.model && ModelReasons.of(node, adapter).empty?
+        @models[node] = true unless !node.definition.several_tables? && adapter.model && ModelReasons.of(node, adapter).empty?
         node.edges.each { |edge| edge.nodes.each { |below| place(below, Rows.related(adapter, edge.relationship, below.definition)) } }
       end
 
@@ -213,16 +216,26 @@ module Castellan
 
       # Whether the rows need no statement built from the scope.
       def given?(scope)
-        scope.is_a?(Records) || chosen?(scope) || @models[@plan.root] || @adapter.scopes.reason(scope.is_a?(Page) ? scope.relation : scope)
+        scope.is_a?(Records) || scope.is_a?(Places) || chosen?(scope) || @models[@plan.root] ||
+          @adapter.scopes.reason(scope.is_a?(Page) ? scope.relation : scope)
       end
 
       def given(scope, reading)
         root = @plan.root
         if scope.is_a?(Records) then records(root, scope.to_a, reading)
+        elsif scope.is_a?(Places) then of_several_tables(root, scope.places, reading)
         elsif chosen?(scope) then by_ids(root, scope.ids, reading)
         else records(root, @adapter.scopes.load(relation(scope)), reading)
         end
         reading.run
+      end
+
+      # Rows of two tables may have one id, so each place in the page has a number, which links to the row.
+      def of_several_tables(root, places, reading)
+        numbered = places.each_with_index.map { |(id, kind), number| [number, id, kind] }
+        rows = numbered.map { |number,| [number] }
+        links = [of_several_types(root.edges.first, numbered, reading)]
+        reading.tables[root] = Plan::RowSet::Table.new(node: root, rows: rows, coders: [:integer], links: links, computed: NONE)
       end
 
       # Leases one connection before the SQL is generated: returning it to the pool in between costs as much

@@ -89,7 +89,9 @@ module Castellan
         @replicas = replicas(builder) if builder.replication
         @operations_path = builder.operations_path
         @operations = Operations.new(self) if @operations_path
-        @routes = @endpoints.to_h { |path, endpoint| [endpoint, Routes.new(endpoint, path)] }.compare_by_identity.freeze
+        @routes = @endpoints.to_h { |path, endpoint|
+          [endpoint, endpoint.several_tables? ? SeveralTables.new(endpoint, self) : Routes.new(endpoint, path)]
+        }.compare_by_identity.freeze
         freeze
       end
 
@@ -123,7 +125,9 @@ module Castellan
       # @param type [String]
       # @return [Endpoint, nil] the first of the type; a collection of several types has none of its own
       def endpoint_of(type)
-        own = @endpoints.each_value.find { |endpoint| endpoint.types.empty? && endpoint.resource.definition.type == type }
+        own = @endpoints.each_value.find do |endpoint|
+          endpoint.types.empty? && !endpoint.several_tables? && endpoint.resource.definition.type == type
+        end
         own || @endpoints.each_value.filter_map { |endpoint| endpoint.of_type(type) }.first
       end
 
@@ -215,7 +219,7 @@ module Castellan
         return @operations.call(env, viewer) if endpoint.equal?(@operations)
         return describe(env, viewer) if endpoint.equal?(@description)
         return @pages.start(env, @endpoints.each_key.to_h { |path| [path, "#{@frame.prefix(env)}#{path}"] }) if endpoint.equal?(@pages)
-        return endpoint.call(env, viewer, id) if rest.empty? && ALLOWED.include?(env["REQUEST_METHOD"])
+        return endpoint.call(env, viewer, id) if rest.empty? && ALLOWED.include?(env["REQUEST_METHOD"]) && !(id && endpoint.several_tables?)
 
         @routes.fetch(endpoint).call(env, viewer, id, *rest)
       end

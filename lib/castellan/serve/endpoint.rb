@@ -72,8 +72,13 @@ module Castellan
         @negotiation = HTTP::Negotiation.new(types: [@type])
         @parameters = BoundedCache.new
         check
-        @types = @resource.definition.types.map { |type| endpoint_of(type, asked) }.freeze
+        @types = several_tables? ? [].freeze : @resource.definition.types.map { |type| endpoint_of(type, asked) }.freeze
         freeze
+      end
+
+      # @return [Boolean] whether it lists records that have URLs of their own, and has none of them
+      def several_tables?
+        @resource.definition.several_tables?
       end
 
       # @param type [String, nil]
@@ -243,12 +248,14 @@ module Castellan
       # purge, and keep them.
       def purged?(document, env, vary)
         rendering = document.rendering
-        !@authenticated && rendering.plan.holes.empty? && !rendering.definition.caching&.stale? &&
+        !@authenticated && !several_tables? && rendering.plan.holes.empty? && !rendering.definition.caching&.stale? &&
           @frame.purge.covers?(rendering, env, vary)
       end
 
       # Clients choose among the members that the fixed parameters leave. A wrong one is the developer's mistake.
       def check
+        raise ConfigurationError, "resource #{@resource}: scope: is one of each of its types; declare it there" if several_tables? && @scope
+
         @members = Plan::Request.parse(@resource.definition, {}, **@fixed).fields.of(@resource.definition)
       rescue BadRequest => error
         raise ConfigurationError, "resource #{@resource}: #{error.message}"

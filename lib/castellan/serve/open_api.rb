@@ -126,6 +126,8 @@ module Castellan
         def paths
           found = @mounted.each_with_object({}) do |one, paths|
             paths[one.path] = collection(one)
+            next if one.definition.several_tables?
+
             paths["#{one.path}/{id}"] = single(one)
             relationships(one.definition).each { |relationship| related(paths, one, relationship) }
           end
@@ -146,7 +148,7 @@ module Castellan
         end
 
         def writable?(one, action)
-          one.definition.written_as.any? { |definition| @schemas.writable(definition, action).any? }
+          !one.definition.several_tables? && one.definition.written_as.any? { |definition| @schemas.writable(definition, action).any? }
         end
 
         def deletable?(one)

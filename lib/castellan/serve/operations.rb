@@ -193,6 +193,7 @@ module Castellan
           refuse(pointer, "must be a string with the path of a resource") unless href.is_a?(String) && href.size < 2_000
           path = href.sub(%r{\Ahttps?://[^/?#]+}i, "")[/\A[^?#]*/].delete_prefix(@env["SCRIPT_NAME"].to_s)
           endpoint, id, *rest = @app.route(ClientText.utf8(path))
+          endpoint = nil if endpoint&.several_tables?
           endpoint = typed(endpoint, id, operation["data"]) if endpoint&.types&.any?
           member = rest.last if rest.size == 2 && rest.first == "relationships"
           refuse(pointer, "there is nothing at #{ClientText.shown(href).inspect}", 404) unless endpoint && (rest.empty? || member)

@@ -1,0 +1,33 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serve
+    # Answers what is no list of a collection of several tables: its records are read and changed at the URLs of their types. Frozen.
+    class SeveralTables
+      # @param endpoint [Endpoint] of the collection
+      # @param app [App] has the collections of its types
+      def initialize(endpoint, app)
+        @endpoint = endpoint
+        @app = app
+        freeze
+      end
+
+      # @return [Array] Rack's response: 405 to changes, 404 below the collection
+      def call(env, _viewer, id = nil, *)
+        return ErrorDocument.response(404, "there is nothing at this path#{elsewhere(env, "read")}") if id
+
+        ErrorDocument.response(405, "only GET, HEAD are answered here#{elsewhere(env, "change")}", "allow" => "GET, HEAD")
+      end
+
+      private
+
+      def elsewhere(env, verb)
+        places = @endpoint.resource.definition.types.filter_map do |type|
+          endpoint = @app.endpoint_of(type.type)
+          "#{type.type} at #{endpoint.location(env)}" if endpoint
+        end
+        ": #{verb} #{places.join(", ")}" if places.any?
+      end
+    end
+  end
+end
