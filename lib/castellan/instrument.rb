@@ -108,6 +108,15 @@ module Castellan
         end
       end
 
+      # Runs the block, in which an ORM preloads, and notifies the recording of what it preloads.
+      # @param model [Class]
+      # @param associations [Object] as the ORM takes them
+      # @return [Object] the result of the block
+      def preload(model, associations, &block)
+        Recording.current&.notify(:preloading, model, associations)
+        Recording.read(PRELOAD, nil, &block)
+      end
+
       # Counts the rows that a statement returned. Rows that a write changed do not count, as in ActiveRecord's
       # `row_count`; rows of its RETURNING do.
       # @param result [Object] of a driver, or of ActiveRecord

@@ -13,16 +13,20 @@ module Castellan
     #   parent.walk    # => :posts, if one record's association loaded them
     #   parent.also    # => further sites that loaded such records, if the first loaded too few
     #
-    # The path follows the loads: preloaded ({LoadTree}), joined, or queried one owner at a time.
+    # The path follows the loads: preloaded, joined, or queried one owner at a time.
     class Parents
       Parent = Struct.new(:model, :site, :count, :path, :loaded, :also, :walk, keyword_init: true)
+      # Records that a line loads: `path` is the chain of associations from the class `root` to `model`, whose
+      # associations `names` are preloaded as well.
+      Node = Struct.new(:root, :model, :path, :names, :order, :times)
       DEEPEST = 4
-      private_constant :DEEPEST
+      private_constant :Node, :DEEPEST
 
       def initialize(tally)
         @loads = tally.loads
         @groups = tally.groups
-        @trees = {}
+        @preloads = tally.preloads.group_by(&:site)
+        @nodes = {}
       end
 
       # @param owner [Class] the model that declares the association
@@ -46,7 +50,8 @@ module Castellan
       def load_before(owner, group, name)
         found = @loads.select { |load| fits?(load.model, owner) }.flat_map do |load|
           nodes = nodes(load, owner)
-          nodes.empty? ? [[load, nil]] : nodes.map { |node| [load, node] }
+          nodes << nil if nodes.empty? || nodes.sum(&:times) < load.times
+          nodes.map { |node| [load, node] }
         end
         found.max_by { |load, node| [*rank(load, node, group, name), -(node ? node.path.size : 0)] }
       end
@@ -64,9 +69,32 @@ module Castellan
       def walkers(group) = group.count + group.cached
 
       def nodes(load, owner)
-        tree = @trees[load.site] ||= LoadTree.new(load.site, @groups)
-        tree.nodes.select { |node| fits?(node.model.name, owner) && fits?(load.model, node.model) }
+        nodes = @nodes[load.site] ||= @preloads.fetch(load.site, []).reject(&:nested).flat_map do |one|
+          below(one, one.model, [], Preload.tree(one.associations))
+        end
+        nodes.select { |node| fits?(node.model.name, owner) && fits?(load.model, node.model) }
       end
+
+      # The scope of a preloaded association may preload others.
+      def below(one, model, path, tree)
+        nested = @preloads[one.site].select { |other| other.nested && fits?(other.model.name, model) }
+        tree = Preload.merge(tree, *nested.map { |other| Preload.tree(other.associations) })
+        further = path.size > DEEPEST ? [] : tree.flat_map { |name, rest| steps(one, model, name, rest) }
+        [Node.new(one.model, model, path, tree.keys, one.order, one.times),
+         *further.flat_map { |name, target, rest| below(one, target, [*path, name], rest) }]
+      end
+
+      # The models of an association's records; those of an association through another are loaded as well.
+      def steps(one, model, name, rest)
+        library = Detect.models(model)
+        link = library.link(model, name) or return []
+        return (models_at(one.site) - [model]).map { |target| [name, target, rest] } unless link.target
+
+        between = library.links(model).find { |other| other.through.nil? && other.table == link.through } if library == ActiveRecordModels
+        [([between.name, between.target, {}] if between), [name, link.target, rest]].compact
+      end
+
+      def models_at(site) = @loads.select { |load| load.site == site }.filter_map { |load| Detect.model(load.model) }
 
       def preloaded(node, load)
         root = @loads.find { |other| other.site == load.site && fits?(other.model, node.root) }

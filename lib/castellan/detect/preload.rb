@@ -15,6 +15,17 @@ module Castellan
         # @return [Hash] `{ posts: { comments: {} } }`
         def path(names) = names.reverse.reduce({}) { |tree, name| { name => tree } }
 
+        # @param associations [Object] arguments of `preload`, `includes` or `eager`
+        # @return [Hash] the same as a tree
+        def tree(associations)
+          case associations
+          when nil then {}
+          when Hash then merge(*associations.map { |name, rest| name.is_a?(Proc) ? tree(rest) : { name.to_sym => tree(rest) } })
+          when Array then merge(*associations.map { |one| tree(one) })
+          else { associations.to_sym => {} }
+          end
+        end
+
         # @param tree [Hash] a tree without branches
         # @return [Array<Symbol>] `[:posts, :comments]`
         def names(tree) = tree.flat_map { |name, rest| [name, *names(rest)] }

@@ -35,6 +35,9 @@ module Castellan
         end
       end
 
+      # Associations that one line preloads. `nested` is whether another preload caused it.
+      Preload = Struct.new(:site, :model, :associations, :nested, :times, :order)
+
       # @param slow_ns [Integer, nil] see {#initialize}
       # @return [Recording] the profiler's recording of this request, which counts the same, else one of a new
       #   tally inside the current recording; call {Recording.resume} with it
@@ -71,6 +74,7 @@ module Castellan
         @texts = {}
         @groups = {}
         @loads = {}
+        @preloads = {}
         @written = Hash.new(0)
         @around = []
         @writes = @answered_objects = 0
@@ -138,6 +142,14 @@ module Castellan
         load.times += 1
       end
 
+      # Called by {Recording#notify}.
+      def preloading(model, associations)
+        key = [CallSite.current, model, associations, @owner == Instrument::PRELOAD]
+        return if @preloads.size >= MOST_LOADS && !@preloads.key?(key)
+
+        (@preloads[key] ||= Preload.new(*key, 0, @order += 1)).times += 1
+      end
+
       # Called by {Recording#notify} before the failed statement is reported. If the group's next statement
       # succeeds, it is a retry and replaces the failed one.
       def failed
@@ -183,6 +195,9 @@ module Castellan
         walks = own.select(&:association)
         walks.size < 2 || walks.uniq { |group| [group.owner, group.association] }.size == walks.size
       end
+
+      # @return [Array<Preload>]
+      def preloads = @preloads.values + @strands.flat_map(&:preloads)
 
       # @return [Array<Load>]
       def loads = loads_by_site.values.flat_map(&:values)

@@ -41,7 +41,8 @@ module Castellan
       # Prepended to Relation: marks the statements of `preload` and `includes`.
       module Preloads
         def preload_associations(records)
-          Recording.read(Instrument::PRELOAD, nil) { super }
+          names = eager_loading? ? preload_values : preload_values + includes_values
+          names.empty? ? super : Instrument.preload(klass, names) { super }
         end
       end
 

@@ -64,8 +64,8 @@ module Castellan
       module Preloads
         private
 
-        def eager_load(*)
-          Recording.read(Instrument::PRELOAD, nil) { super }
+        def eager_load(records, associations = @opts[:eager], model = self.model)
+          Instrument.preload(model, associations) { super }
         end
       end
 
