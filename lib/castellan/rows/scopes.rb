@@ -244,6 +244,31 @@ module Castellan
         found = values(unlimited(scope), columns).uniq.drop(offset.to_i)
         with_values(unlimited(scope), columns, limit ? found.first(limit) : found)
       end
+
+      # Writes the shape of a relation or dataset and the values bound to it, so that its SQL need not be built: two of one shape
+      # with equal values have the same SQL, and all of one shape read the same tables.
+      module Identity
+        # No SQL begins like this.
+        MARK = "\0"
+
+        private
+
+        # With its length, because it may contain anything.
+        def text(sql, shape)
+          throw :unknown unless sql.is_a?(String)
+
+          shape << " " << sql.bytesize.to_s << ":" << sql.to_str
+        end
+
+        # A subclass of String may be SQL.
+        def value(value, bound)
+          case value
+          when Integer, true, false, nil then bound << value
+          when Array then value.each { |inner| value(inner, bound) } && bound << value.size
+          else value.instance_of?(String) ? bound << value : throw(:unknown)
+          end
+        end
+      end
     end
   end
 end

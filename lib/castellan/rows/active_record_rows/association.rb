@@ -199,33 +199,10 @@ module Castellan
                          var_ref -@ @int @float @tstring_content @label @period @op].freeze
           WRAPPER = "active_record/associations/builder/association.rb"
           STARTED = Time.now
-          SOURCES = BoundedCache.new(limit: 500)
-          private_constant :METHODS, :STRUCTURE, :WRAPPER, :STARTED, :SOURCES
-
-          # Collects the bodies of a file's lambdas by the line where they begin.
-          class Lambdas < Ripper::SexpBuilderPP
-            # @return [Hash{Integer => Array}]
-            attr_reader :bodies
-
-            def initialize(*)
-              super
-              @bodies = Hash.new { |bodies, line| bodies[line] = [] }
-              @begun = []
-            end
-
-            private
-
-            def on_tlambda(token)
-              @begun << lineno
-              super
-            end
-
-            def on_lambda(parameters, body)
-              @bodies[@begun.pop] << body
-              super
-            end
-          end
-          private_constant :Lambdas
+          # A lambda with more closing braces is evaluated in every request.
+          MOST_BRACES = 20
+          RESULTS = BoundedCache.new(limit: 500)
+          private_constant :METHODS, :STRUCTURE, :WRAPPER, :STARTED, :MOST_BRACES, :RESULTS
 
           module_function
 
@@ -235,8 +212,11 @@ module Castellan
             path, line = written(scope).source_location
             return false unless path && File.file?(path) && File.mtime(path) < STARTED
 
-            bodies = SOURCES.fetch(path) { parsed(path) }.fetch(line, nil)
-            !bodies.nil? && bodies.all? { |body| harmless?(body) }
+            RESULTS.fetch([path, line]) do
+              text = File.readlines(path).drop(line - 1)
+              starts = text.first.to_s.enum_for(:scan, "->").map { Regexp.last_match.begin(0) }
+              starts.any? && starts.all? { |start| harmless_lambda?(text.join[start..]) }
+            end
           end
 
           # Rails wraps a scope without arguments in a block whose local variable `scope` is the original.
@@ -248,10 +228,14 @@ module Castellan
             scope
           end
 
-          def parsed(path)
-            lambdas = Lambdas.new(File.read(path), path)
-            lambdas.parse
-            lambdas.error? ? {} : lambdas.bodies
+          # The lambda is the shortest text that Ruby can parse.
+          def harmless_lambda?(text)
+            ends = text.enum_for(:scan, "}").lazy.map { Regexp.last_match.end(0) }.first(MOST_BRACES)
+            ends.each do |last|
+              _, ((type, _, body), *others) = Ripper.sexp(text[0...last])
+              return type == :lambda && others.empty? && harmless?(body) if type
+            end
+            false
           end
 
           def harmless?(node)
@@ -266,7 +250,7 @@ module Castellan
             else STRUCTURE.include?(node.first) && node.drop(1).all? { |inner| harmless?(inner) }
             end
           end
-          private_class_method :written, :parsed, :harmless?
+          private_class_method :written, :harmless_lambda?, :harmless?
         end
       end
     end

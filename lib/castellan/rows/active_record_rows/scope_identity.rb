@@ -3,15 +3,15 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Identifies a relation without building its SQL: a shape, and the values that are bound to it. Two relations
-      # of one shape with equal values have the same SQL, and all of one shape read the same tables.
+      # Identifies a relation without building its SQL, see {Rows::Scopes::Identity}.
       #
       #   ScopeIdentity.of(viewer.posts)                        # => ["\0Viewer.posts on posts.viewer_id", [7]]
       #   ScopeIdentity.of(Post.where(viewer_id: 7).order(:id)) # => ["\0Post posts Equality …", [7]]
       #   ScopeIdentity.of(Post.joins(:viewer))                 # => nil: its SQL must be built
       module ScopeIdentity
-        # No SQL begins like this.
-        MARK = "\0"
+        extend Rows::Scopes::Identity
+
+        MARK = Rows::Scopes::Identity::MARK
         KNOWN = %i[where order limit offset preload].freeze
         COMPARISONS = [
           Arel::Nodes::Equality, Arel::Nodes::NotEqual, Arel::Nodes::GreaterThan, Arel::Nodes::GreaterThanOrEqual, Arel::Nodes::LessThan,
@@ -102,29 +102,13 @@ module Castellan
           column(term.expr, shape << " " << (ORDERS[term.class] || throw(:unknown)))
         end
 
-        # With its length, because it may contain anything.
-        def text(sql, shape)
-          throw :unknown unless sql.is_a?(String)
-
-          shape << " " << sql.bytesize.to_s << ":" << sql.to_str
-        end
-
-        # A subclass of String may be SQL.
-        def value(value, bound)
-          case value
-          when Integer, true, false, nil then bound << value
-          when Array then value.each { |inner| value(inner, bound) } && bound << value.size
-          else value.instance_of?(String) ? bound << value : throw(:unknown)
-          end
-        end
-
         def column(attribute, shape)
           table = attribute.relation if attribute.is_a?(Arel::Attributes::Attribute)
           throw :unknown unless table.is_a?(Arel::Table)
 
           [table.name, table.table_alias, attribute.name].each { |name| shape << MARK << name.to_s }
         end
-        private_class_method :association, :plain_shape, :relation, :condition, :operand, :order, :text, :value, :column
+        private_class_method :association, :plain_shape, :relation, :condition, :operand, :order, :column
       end
     end
   end

@@ -8,8 +8,9 @@ module Castellan
       #   ScopeIdentity.of(viewer.posts_dataset, Post.dataset)           # => ["\0Post posts = posts viewer_id …", [7]]
       #   ScopeIdentity.of(Post.join(:viewers, id: :x), Post.dataset)    # => nil: its SQL must be built
       module ScopeIdentity
-        # No SQL begins like this.
-        MARK = "\0"
+        extend Rows::Scopes::Identity
+
+        MARK = Rows::Scopes::Identity::MARK
         KNOWN = %i[from model row_proc where order limit offset association_reflection model_object].freeze
         OPERATORS = %i[AND OR NOT = != > >= < <= IS IN].push(:"IS NOT", :"NOT IN").freeze
         METHODS = "Sequel::Model::Associations::AssociationDatasetMethods"
@@ -43,14 +44,11 @@ module Castellan
             (given.superclass.equal?(own) && given.ancestors[1].name == METHODS && given.ancestors[2].equal?(own))
         end
 
-        # A subclass of String may be SQL.
         def expression(node, shape, bound)
           case node
           when ::Sequel::SQL::BooleanExpression then operation(node, shape, bound)
           when ::Sequel::LiteralString then text(node, shape)
-          when Integer, true, false, nil
-            shape << " ?"
-            bound << node
+          when Integer, String, true, false, nil then value(node, bound) && shape << " ?"
           when Array
             shape << " ["
             node.each { |inner| expression(inner, shape, bound) }
@@ -58,8 +56,6 @@ module Castellan
           when ::Sequel::SQL::PlaceholderLiteralString
             text(node.str, shape << (node.parens ? " (" : " "))
             expression(node.args, shape, bound)
-          when String
-            node.instance_of?(String) ? (shape << " ?") && bound << node : throw(:unknown)
           else column(node, shape)
           end
         end
@@ -79,13 +75,6 @@ module Castellan
           column(term.expression, shape << (term.descending ? " desc " : " asc ") << term.nulls.to_s)
         end
 
-        # With its length, because it may contain anything.
-        def text(sql, shape)
-          throw :unknown unless sql.is_a?(String)
-
-          shape << " " << sql.bytesize.to_s << ":" << sql.to_str
-        end
-
         def column(node, shape)
           case node
           when Symbol then shape << MARK << node.name
@@ -96,7 +85,7 @@ module Castellan
           else throw :unknown
           end
         end
-        private_class_method :plain_class?, :expression, :operation, :order, :text, :column
+        private_class_method :plain_class?, :expression, :operation, :order, :column
       end
     end
   end
