@@ -74,6 +74,10 @@ class ContractTest < Minitest::Test
     assert_respond_to ActiveRecord, :query_transformers
   end
 
+  def test_active_record_translates_a_driver_s_error_in_one_method
+    assert_equal %i[req req req], ActiveRecord::ConnectionAdapters::AbstractAdapter.instance_method(:translate_exception_class).parameters.map(&:first)
+  end
+
   def test_active_record_dumps_a_schema_and_disables_triggers_in_these_methods
     assert_empty(%i[tables ignored? remove_prefix_and_suffix].reject { |name| ActiveRecord::SchemaDumper.private_method_defined?(name) })
     require "active_record/connection_adapters/postgresql_adapter"

@@ -235,10 +235,10 @@ module ActiveRecordRowsContract
     })
     ["random_thing(id) > 1", "created_at < CURRENT_TIMESTAMP", "id IN (SELECT id FROM elsewhere.users)",
      "id IN (SELECT id FROM no_table)"].each do |sql|
-      assert_nil scopes.tables(plan, models::User.where(sql)), sql
+      assert_kind_of String, scopes.tables(plan, models::User.where(sql)), sql
     end
     assert_equal %w[users], scopes.tables(plan, models::User.where(email: "x(CURRENT_DATE) FROM y"))
-    assert_nil scopes.tables(plan(resource(models::User) {
+    assert_kind_of String, scopes.tables(plan(resource(models::User) {
       type "users"
       attribute(:loud, preloads: :roles) { |user|
         user.roles.map { |role| role.title.upcase }
@@ -386,9 +386,9 @@ class ActiveRecordRowsOnPostgresTest < Minitest::Test
     @connection.execute("ALTER TABLE employees ENABLE ROW LEVEL SECURITY")
     scopes = Castellan::Rows.for(models::User).scopes
     linked = plan(user_resource(:employee, to_many: false))
-    assert_nil scopes.tables(linked, models::User.all)
+    assert_kind_of String, scopes.tables(linked, models::User.all)
     plan = plan(resource(models::User) { type "users" })
-    assert_nil scopes.tables(plan, models::User.where(id: models::Employee.select(:user_id)))
+    assert_kind_of String, scopes.tables(plan, models::User.where(id: models::Employee.select(:user_id)))
     assert_equal %w[users], scopes.tables(plan, models::User.all)
   end
 end

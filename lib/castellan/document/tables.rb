@@ -11,8 +11,7 @@ module Castellan
     class Tables
       # A shape longer than this is not worth keeping.
       MAX_BYTESIZE = 4_096
-      UNKNOWN = [].freeze
-      private_constant :MAX_BYTESIZE, :UNKNOWN
+      private_constant :MAX_BYTESIZE
 
       def initialize(plan, adapter)
         @plan = plan
@@ -24,19 +23,16 @@ module Castellan
       # @yieldreturn [Array<String>] SQL of the scopes of the resources in the plan
       # @return [Array<String>, nil]
       def of(scope, shape, &scopes)
-        return if tables_read.reasons.any?
-        return read(scope, &scopes) if tables_read.changing? || shape.bytesize > MAX_BYTESIZE
-
-        found = @plan.derive(:tables_of_shapes) { BoundedCache.new }.fetch(shape) { read(scope, &scopes) || UNKNOWN }
-        found unless found.equal?(UNKNOWN)
+        found = find(scope, shape, &scopes) if tables_read.reasons.empty?
+        found if found.is_a?(Array)
       end
 
       # @return [Array<String>] why {#of} returns nil
       def reasons(scope, shape, &scopes)
-        found = tables_read.reasons
-        return found unless found.empty? && of(scope, shape, &scopes).nil?
+        return tables_read.reasons if tables_read.reasons.any?
 
-        ["the tables that a statement reads are not certain: #{@adapter.scopes.tables_reason(@plan, scope, yield)}"]
+        found = find(scope, shape, &scopes)
+        found.is_a?(Array) ? [] : ["the tables that a statement reads are not certain: #{found}"]
       end
 
       private
@@ -45,8 +41,14 @@ module Castellan
         Rows::TablesRead.for(@plan, @adapter)
       end
 
+      def find(scope, shape, &scopes)
+        return read(scope, &scopes) if tables_read.changing? || shape.bytesize > MAX_BYTESIZE
+
+        @plan.derive(:tables_of_shapes) { BoundedCache.new }.fetch(shape) { read(scope, &scopes) }
+      end
+
       def read(scope)
-        @adapter.scopes.tables(@plan, scope, yield)&.freeze
+        @adapter.scopes.tables(@plan, scope, yield).freeze
       end
     end
   end

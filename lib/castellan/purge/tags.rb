@@ -42,7 +42,8 @@ module Castellan
           definition.relationships.each_value { |relationship| related(adapter, relationship).each { |table, ids| found[table] |= [ids] } }
           related = definition.relationships.each_value.reject(&:polymorphic?).map(&:name)
           plan = Plan.compile(definition, Plan::Request.parse(definition, {}, include: related))
-          Rows::TablesRead.for(plan, adapter).call("SELECT 1 FROM #{adapter.types.table}")&.each { |table| found[table] }
+          read = Rows::TablesRead.for(plan, adapter).call("SELECT 1 FROM #{adapter.types.table}")
+          read.each { |table| found[table] } if read.is_a?(Array)
         end
       end
 

@@ -167,37 +167,6 @@ module Castellan
         Association::OwnerKey.replace_comparison(sql) { |column| association.adapter.dialect.among(column, @adapter.types.database_type(@id_column)) }
       end
 
-      # Leads from each row of a resource with `types` to itself, as a resource of the type that its column names. Frozen.
-      #
-      #   link = OfTypes.new(edge, adapter)
-      #   link.rows(["1"], ["Car"], ["1"], scopes)   # => [["1", "1", 0]]
-      class OfTypes
-        # @return [Plan::Node::Edge]
-        # @return [Array<Correlated>]
-        attr_reader :edge, :expressions
-
-        def initialize(edge, adapter)
-          @edge = edge
-          @kinds = Inheritance.new(edge.relationship, adapter)
-          id = edge.relationship.owner.definition.id_column
-          @expressions = [@kinds.column, id].map { |column| Correlated.column(adapter.types.qualified(column)) }
-          freeze
-        end
-
-        def kind = :polymorphic
-
-        # @return [Boolean] whether the links need a SELECT of their own
-        def select? = false
-        def stable? = true
-
-        # @param types [Array<Object, nil>] the values of the column, one for each id
-        # @return [Array<Array(Object, Object, Integer)>] id, id and type position; rows of no type are left out
-        def rows(ids, types, _ids, _scopes)
-          known = Hash.new { |found, type| found[type] = @kinds.position(type) }
-          ids.zip(types).filter_map { |id, type| (kind = known[type]) && [id, id, kind] }
-        end
-      end
-
       # Reads the links of a polymorphic belongs_to from the type and id columns in the row. Frozen.
       #
       #   link = Polymorphic.new(edge, adapter)
@@ -257,6 +226,29 @@ module Castellan
           chosen = related.scopes.by_ids(scopes.narrow(definition, related), rows.map { |row| row[1] }.uniq, definition.id_column)
           there = related.scopes.ids(chosen, definition.id_column).to_h { |id| [id, true] }
           found.reject! { |row| row.last == kind && !there[row[1].to_s] }
+        end
+      end
+
+      # Leads from each row of a resource with `types` to itself, as a resource of the type that its column names. Frozen.
+      #
+      #   link = OfTypes.new(edge, adapter)
+      #   link.rows(["1"], ["Car"], ["1"], scopes)   # => [["1", "1", 0]]
+      class OfTypes < Polymorphic
+        def initialize(edge, adapter)
+          @edge = edge
+          @kinds = Inheritance.new(edge.relationship, adapter)
+          id = edge.relationship.owner.definition.id_column
+          @expressions = [@kinds.column, id].map { |column| Correlated.column(adapter.types.qualified(column)) }
+          freeze
+        end
+
+        def stable? = true
+
+        # @param types [Array<Object, nil>] the values of the column, one for each id
+        # @return [Array<Array(Object, Object, Integer)>] id, id and type position; rows of no type are left out
+        def rows(ids, types, _ids, _scopes)
+          known = Hash.new { |found, type| found[type] = @kinds.position(type) }
+          ids.zip(types).filter_map { |id, type| (kind = known[type]) && [id, id, kind] }
         end
       end
     end

@@ -173,11 +173,8 @@ module Castellan
       end
 
       # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
-      # @return [Array<String>, nil] all tables that the plan's statements read; nil if that is not certain
+      # @return [Array<String>, String] all tables that the plan's statements read, or why they are not certain
       def tables(plan, scope, further = []) = tables_read(plan).call(key(scope), further)
-
-      # @return [String, nil] why {#tables} returns nil for a statement
-      def tables_reason(plan, scope, further = []) = tables_read(plan).reason(key(scope), further)
 
       # @return [Array<String>, String] the statement's tables, or why they are uncertain
       def statement_tables(sql) = @statements.call(sql)

@@ -2,7 +2,7 @@
 
 module Castellan
   module Rows
-    # Lists all tables that a plan's statements read, or returns nil if they are not certain.
+    # Lists all tables that a plan's statements read, or returns why they are not certain.
     # Frozen, one for each plan.
     #
     #   tables = TablesRead.for(plan, adapter)
@@ -10,7 +10,7 @@ module Castellan
     #   tables.reasons                                 # => ["users, label: …"], why they can never be known
     #   tables.scopes                                  # => SQL of associations whose scopes may change
     #
-    # Uses {StatementTables}. Returns nil for plans with blocks that take a record: Ruby may read any table.
+    # Uses {StatementTables}. Not certain for plans with blocks that take a record: Ruby may read any table.
     class TablesRead
       def self.for(plan, adapter)
         plan.derive([:tables_read, adapter.model]) { new(plan, adapter) }
@@ -29,22 +29,14 @@ module Castellan
       end
 
       # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
+      # @return [Array<String>, String] the tables, or why they are not certain
       def call(scope_sql, further = [])
-        return if reasons.any? || @elsewhere
+        never = reasons.first || @elsewhere and return never
 
-        found = statements(scope_sql, further).map { |sql| @adapter.scopes.statement_tables(sql) }
-        found.flatten.uniq if found.all?(Array)
-      end
-
-      # @return [String, nil] why {#call} returns nil without {#reasons}; nil if the statements are certain
-      def reason(scope_sql, further = [])
-        return @elsewhere if @elsewhere
-
-        statements(scope_sql, further).each do |sql|
+        statements(scope_sql, further).flat_map do |sql|
           found = @adapter.scopes.statement_tables(sql)
-          return "#{found}: #{sql}" unless found.is_a?(Array)
-        end
-        nil
+          found.is_a?(Array) ? found : (return "#{found}: #{sql}")
+        end.uniq
       end
 
       # @return [Boolean] whether the scope of an association may choose other tables in each request
