@@ -16,7 +16,8 @@ module Castellan
     # Statements of longer shapes are not kept in memory, in bytes; clients write filters.
     LONGEST_SHAPE = 4_096
     SPLICED = %w[gzip].freeze # the only format whose pieces can be joined around values
-    private_constant :LONGEST_SHAPE, :SPLICED
+    STANDING = 2_000 # requests
+    private_constant :LONGEST_SHAPE, :SPLICED, :STANDING
 
     # @param store [Object] see {Store}
     # @param versions [#current] see {Versions}
@@ -33,6 +34,7 @@ module Castellan
       @layer = Cache::DocumentLayer.new(store: store, log: log)
       @forms = Cache::DocumentLayer.new(store: store, name: :form, log: log)
       @codings = (compress ? Cache::Compression.check(compress) : Cache::Compression.available).freeze
+      @standing = BoundedCache.new(limit: STANDING)
       @application_cache = ApplicationCache.new(store: store, versions: versions, revision: @revision, log: log)
     end
 
@@ -52,6 +54,45 @@ module Castellan
     # Ignores all entries written so far, after a code reload.
     def renew_revision
       @revision.renew
+      @standing = BoundedCache.new(limit: STANDING)
+    end
+
+    # @param request [Array] what path and query say, of objects that live as long as the resource
+    # @return [StandingKey, nil] nil until {#stand}, and while somebody watches what a document does
+    def standing(request)
+      @standing[request] unless Castellan.off? || Recording.current || Cache::Events.wanted?
+    end
+
+    # Notes how to make the key of a document again.
+    # @param request [Array] see {#standing}
+    # @param rendering [Document::Rendering] of a document that was sent
+    def stand(request, rendering)
+      @standing.fetch(request) { StandingKey.for(self, rendering) }
+    end
+
+    # @param plan [Plan::FetchPlan]
+    # @param key [String]
+    # @param coding [String, nil] one in which the document may be kept
+    # @return [Document::Rendering::Written, Document::Rendering::Form, nil] frozen; nil where it is not kept
+    def kept(plan, key, coding)
+      holes = plan.holes.size
+      return @layer.decoded(key) { |entry| load(entry, holes).freeze } unless coding
+
+      @forms.decoded("#{key}.#{coding}") { |entry| form_of(Cache::Envelope.load(entry.bytes), holes, coding).freeze }
+    end
+
+    # @param kept [KeptStatement]
+    # @param kind [Symbol] :exact or :notified
+    # @param model [Object] the model of the document
+    # @return [String, nil] the version of the tables
+    def version_of(kept, kind, model)
+      versions(kind).current(kept.dependencies) unless @of_one_database && !@versions.of?(model)
+    end
+
+    # @param plan [Plan::FetchPlan]
+    # @return [BoundedCache] the statements of the plan, by the shape of the scope
+    def kept_statements(plan)
+      plan.derive([:kept_statements, @revision.to_s]) { BoundedCache.new }
     end
 
     # @param rendering [Document::Rendering]
@@ -66,14 +107,14 @@ module Castellan
       return unless tables.all? { |table| Versions::Dependency.name?(table) } # "Order Details" has no version
 
       kept = kept_statement(rendering, source, tables)
-      version = versions_of(rendering).current(kept.dependencies) or return
+      version = versions(rendering.definition.caching.kind).current(kept.dependencies) or return
       kept.key(version, rendering.values)
     end
 
     # @param rendering [Document::Rendering] of a document that can be kept
     # @return [String, nil] the version of its tables, for `castellan cache explain`
     def version(rendering)
-      versions_of(rendering).current(rendering.tables.map { |table| Versions::Dependency.new(table) })
+      versions(rendering.definition.caching.kind).current(rendering.tables.map { |table| Versions::Dependency.new(table) })
     end
 
     # @param rendering [Document::Rendering]
@@ -86,10 +127,11 @@ module Castellan
 
     # @param key [String]
     # @param further [Array, nil] what else the bytes depend on
+    # @param coding [String, nil] the content coding
     # @return [String] an entity tag
-    def etag(key, further = nil)
+    def etag(key, further = nil, coding = nil)
       key = Cache::Key.for([key, further]) if further
-      %("#{key.delete_prefix(Cache::Key::PREFIX)}")
+      coding ? %("#{key.delete_prefix(Cache::Key::PREFIX)}-#{coding}") : %("#{key.delete_prefix(Cache::Key::PREFIX)}")
     end
 
     # @param rendering [Document::Rendering]
@@ -124,8 +166,18 @@ module Castellan
       entry = @forms.find(form_key(rendering, key, coding), freshness: freshness(rendering.definition)) do
         (made = compressed(rendering.written, coding)).dump
       end
-      form_of(made || (entry && Cache::Envelope.load(entry.bytes)), rendering, coding) ||
-        form_of(compressed(rendering.written, coding), rendering, coding)
+      holes = rendering.plan.holes.size
+      form_of(made || (entry && Cache::Envelope.load(entry.bytes)), holes, coding) ||
+        form_of(compressed(rendering.written, coding), holes, coding)
+    end
+
+    # @param kept [Document::Rendering::Written, Document::Rendering::Form]
+    # @param values [Array<String>, nil] JSON text for each of its blanks
+    # @return [String] the bytes of a response
+    def filled(kept, values)
+      return kept.body unless kept.blanks
+
+      kept.is_a?(Document::Rendering::Form) ? splice(kept, values) : kept.blanks.fill(kept.body, values)
     end
 
     # @param form [Document::Rendering::Form] with blanks
@@ -148,7 +200,7 @@ module Castellan
 
     private
 
-    def versions_of(rendering) = rendering.definition.caching.kind == :notified ? @versions : @exact
+    def versions(kind) = kind == :notified ? @versions : @exact
 
     def freshness(definition)
       definition.derive(:freshness) { Cache::Freshness.new(**definition.caching.to_h.except(:kind)) }
@@ -163,10 +215,10 @@ module Castellan
     end
 
     # Returns nil for bytes in another format, like {#load}.
-    def form_of(kept, rendering, coding)
+    def form_of(kept, holes, coding)
       return unless kept
       return Document::Rendering::Form.new(coding, kept.body, nil, nil, kept.found) unless kept.cuts
-      return if kept.sums.empty? || kept.numbers.max >= rendering.plan.holes.size
+      return if kept.sums.empty? || kept.numbers.max >= holes
 
       Document::Rendering::Form.new(coding, kept.body, Serialize::Blanks.new(kept.cuts, kept.numbers, kept.ids), kept.sums, kept.found)
     end
@@ -196,7 +248,7 @@ module Castellan
       make = -> { KeptStatement.new(tables, [VERSION, revision, source, shape, rendering.definition.name, plan.signature]) }
       return make.call if shape && shape.bytesize > LONGEST_SHAPE
 
-      kept = plan.derive([:kept_statements, revision]) { BoundedCache.new }.fetch(shape, &make)
+      kept = kept_statements(plan).fetch(shape, &make)
       kept.of?(tables) ? kept : make.call
     end
 
@@ -221,6 +273,7 @@ module Castellan
 end
 
 require_relative "keeper/kept_statement"
+require_relative "keeper/standing_key"
 require_relative "keeper/source_digest"
 require_relative "keeper/revision"
 require_relative "keeper/application_cache"

@@ -77,6 +77,14 @@ module Castellan
         Entry.load(key, @store.read_multi([key])[key]) unless Castellan.off?
       end
 
+      # Reads bytes that never expire, without the steps and events of {#find}.
+      # @param key [String]
+      # @yieldparam entry [Entry]
+      # @return [Object, nil] what the block made of the entry; a store in this process keeps it
+      def decoded(key)
+        @store.decoded(key) { |kept| (entry = Entry.load(key, kept)) && yield(entry) }
+      end
+
       private
 
       # Bytes after their end, and the seconds since then.

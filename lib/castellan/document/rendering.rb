@@ -224,9 +224,22 @@ module Castellan
       # @return [Array] what is bound to the shape, order, page, id, what surrounds the data, and what Ruby code reads besides its
       #   columns
       def values
+        [identity.last, fixed_values, Serialize.escape, custom_code.surroundings(viewer)]
+      end
+
+      # @return [Array] those of {#values} that path and query determine, unless the application gives meta or links
+      def fixed_values
         around = json("meta and links", [@meta, @links, @jsonapi]) if @meta || @links || @jsonapi
-        [identity.last, request.sort, request.cursor ? request.cursor.key : request.page, @id&.to_s, around, @link_base, Serialize.escape,
-         custom_code.surroundings(viewer)]
+        [request.sort, request.cursor ? request.cursor.key : request.page, @id&.to_s, around, @link_base]
+      end
+
+      # @return [Boolean] whether the scope of all rows or of the application, the viewer's values and the surroundings are everything in
+      #   which the keys of two requests with one path and query may differ
+      def standing?
+        return false if plan.for_viewers? || changeable? || definition.scope || definition.itself
+        return false if Rows::PlanScopes.of(plan, adapter).any? || Rows::TablesRead.for(plan, adapter).changing?
+
+        request.filters.empty? && request.sort.none? { |column, _| column.is_a?(Array) } && adapter.loaded_classes(plan).empty?
       end
 
       # @!endgroup

@@ -167,10 +167,17 @@ module Castellan
       # Everything that determines the rows of the scope in this request, for use in a cache key.
       # @return [Array(String, Array)] a shape, with which the statement always reads the same tables unless an
       #   association's scope changes, and values
-      def identity(scope, plan = nil)
-        found = bound(scope) or return [key(scope, plan), NO_VALUES]
+      def identity(scope, plan = nil, found = bound(scope))
+        return [key(scope, plan), NO_VALUES] unless found
+
         plan ? [found.first, [found.last, tables_read(plan).scopes, *surroundings]] : found
       end
+
+      # @return [Array(String, Array), nil] {#bound} of all rows; nil if it may differ in the next request, although {#unscoped?}
+      def constant_identity = bound(all)
+
+      # @return [Boolean] whether all rows are those of {#constant_identity}
+      def unscoped? = true
 
       # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
       # @return [Array<String>, String] all tables that the plan's statements read, or why they are not certain

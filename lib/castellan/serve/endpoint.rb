@@ -70,6 +70,7 @@ module Castellan
         @framed = @json_api && frame.any?
         @type = @json_api ? HTTP::Negotiation::JSON_API : "application/json"
         @negotiation = HTTP::Negotiation.new(types: [@type])
+        @hits = hits if resource.definition.caching && @around.empty? && frame.purge.nil?
         @parameters = BoundedCache.new
         check
         @types = several_tables? ? [].freeze : @resource.definition.types.map { |type| endpoint_of(type, asked) }.freeze
@@ -121,15 +122,33 @@ module Castellan
       # @raise [BadRequest]
       def call(env, viewer, id)
         negotiate(env)
-        document = document(env, viewer, id)
-        vary = encode(document.rendering, env)
-        headers = { "etag" => document.rendering.etag, "vary" => vary, **cache_control(document, env, vary) }
-        case precondition(env, document, id, headers["etag"])
-        when :not_modified then not_modified(headers)
-        when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
-        when :absent then absent(id)
-        else answer(document, id, headers, env)
-        end
+        keeper = Castellan.keeper
+        return rendered(env, id, document(env, viewer, id)) unless keeper && hits?(env)
+
+        parameters = parameters(env["QUERY_STRING"] || "")
+        scope = scope(viewer)
+        request = [parameters, id, env["SCRIPT_NAME"]]
+        standing = keeper.standing(request)
+        found = @hits.call(env, viewer, id, scope, keeper, standing) if standing
+        return found if found
+
+        document = document(env, viewer, id, parameters: parameters, scope: scope)
+        rendered(env, id, document).tap { |response| keeper.stand(request, document.rendering) if response.first == 200 }
+      end
+
+      # @return [Array] Rack's response to a request whose preconditions hold
+      def self.sent(headers, media_type, coding, body)
+        headers["content-type"] = media_type
+        headers["content-encoding"] = coding if coding
+        headers["content-length"] = body.bytesize.to_s
+        [200, headers, Body.of(body)]
+      end
+
+      # The client's own copy is the outermost cache.
+      # @return [Array] Rack's response
+      def self.not_modified(headers)
+        Recording.look(:validator) { true }
+        [304, headers, []]
       end
 
       # Answers a request that changed a record.
@@ -191,10 +210,10 @@ module Castellan
       # @param keeper [Keeper, nil] nil: not from the store
       # @return [Document] what this request asks for
       # @raise [BadRequest]
-      def document(env, viewer, id, keeper: Castellan.keeper)
+      def document(env, viewer, id, keeper: Castellan.keeper, parameters: nil, scope: nil)
         parameters, document =
           if env.key?(Tracing::TRACED) then Recording.span(:plan, @resource.name) { planned(env, viewer, id, keeper) }
-          else planned(env, viewer, id, keeper)
+          else planned(env, viewer, id, keeper, parameters, scope)
           end
         frame(document, env, id) if @framed
         link(document, env, parameters) if id.nil? && @json_api && parameters.request.page
@@ -203,9 +222,30 @@ module Castellan
 
       private
 
-      def planned(env, viewer, id, keeper)
-        parameters = parameters(env["QUERY_STRING"] || "")
-        scope = @scope ? scope(viewer) : :all
+      def hits
+        fields = @authenticated ? @cache_control.private : @cache_control.shared
+        Hits.new(cache_control: fields, private: @cache_control.private, vary: @vary, vary_with_coding: @vary_with_coding)
+      end
+
+      # Tracing reports the phases of a rendering.
+      def hits?(env)
+        @hits && !env.key?(Tracing::TRACED)
+      end
+
+      def rendered(env, id, document)
+        vary = encode(document.rendering, env)
+        headers = { "etag" => document.rendering.etag, "vary" => vary, **cache_control(document, env, vary) }
+        case precondition(env, document, id, headers["etag"])
+        when :not_modified then Endpoint.not_modified(headers)
+        when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
+        when :absent then absent(id)
+        else answer(document, id, headers, env)
+        end
+      end
+
+      def planned(env, viewer, id, keeper, parameters = nil, scope = nil)
+        parameters ||= parameters(env["QUERY_STRING"] || "")
+        scope ||= scope(viewer)
         [parameters, @resource.document(scope, viewer: viewer, id: id || :all, query: parameters.request, keeper: keeper, **@around)]
       end
 
@@ -305,22 +345,12 @@ module Castellan
         return absent(id) if id && document.status == 404
 
         rendering = document.rendering
-        headers["content-type"] = rendering.media_type
         headers.merge!(@frame.purge.headers(rendering, env, headers["vary"])) if @frame.purge && purged?(document, env, headers["vary"])
-        body = rendering.encoded
-        headers["content-encoding"] = rendering.coding if rendering.coding
-        headers["content-length"] = body.bytesize.to_s
-        [200, headers, Body.of(body)]
+        Endpoint.sent(headers, rendering.media_type, rendering.coding, rendering.encoded)
       end
 
       def absent(id)
         ErrorDocument.response(404, "there is no #{@resource.definition.type} with the id #{id[0, 100].inspect}", "vary" => @vary)
-      end
-
-      # The client's own copy is the outermost cache.
-      def not_modified(headers)
-        Recording.look(:validator) { true }
-        [304, headers, []]
       end
     end
   end

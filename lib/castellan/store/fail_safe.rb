@@ -21,6 +21,7 @@ module Castellan
       def initialize(store, log: nil)
         @store = store
         @near = store.near if store.is_a?(TieredStore)
+        @memory = [store, @near].grep(MemoryStore).first
         @log = log || ->(line) { warn(line) }
         @failing = false
         @rests_until_ns = 0
@@ -31,6 +32,17 @@ module Castellan
         found = guard(nil) { @store.read_multi(keys) } and return found
 
         @near ? @near.read_multi(keys) : miss
+      end
+
+      # Reads one value, see {MemoryStore#decoded}; what another store has is decoded each time.
+      # @param key [String]
+      # @yieldparam bytes [String]
+      # @return [Object, nil]
+      def decoded(key, &decode)
+        found = @memory&.decoded(key, &decode) and return found
+
+        bytes = read_multi([key])[key] unless @memory.equal?(@store)
+        bytes && yield(bytes)
       end
 
       def write_multi(entries, ttl: nil, if_absent: false)

@@ -21,7 +21,7 @@ module Castellan
       OVERHEAD = 200
 
       PROTECTED_SHARE = 0.8
-      Entry = Struct.new(:bytes, :expires_ns, :bytesize)
+      Entry = Struct.new(:bytes, :expires_ns, :bytesize, :decoded)
       private_constant :Entry, :PROTECTED_SHARE
 
       # @return [Integer] bytes
@@ -54,6 +54,22 @@ module Castellan
           end
         end
         found
+      end
+
+      # Reads one value, which is decoded once and then kept in that form beside its bytes.
+      # @param key [String]
+      # @yieldparam bytes [String] binary and frozen
+      # @yieldreturn [Object, nil] a frozen object that holds little besides parts of the bytes
+      # @return [Object, nil] nil without a value
+      def decoded(key)
+        entry = @mutex.synchronize do
+          found = @protected[key] || @probation[key]
+          next unless found && (found.expires_ns.nil? || found.expires_ns > Clock.monotonic_ns)
+
+          protect(key, found)
+          found
+        end
+        entry && (entry.decoded ||= yield(entry.bytes))
       end
 
       # @param entries [Hash{String => String}]

@@ -9,7 +9,8 @@ module Castellan
         WINDOW = %i[order limit offset lock readonly].freeze
         INSTANCES = %i[includes preload eager_load].freeze # they concern instances alone
         UNUSUAL = %i[select from group having joins left_outer_joins eager_load includes].freeze
-        private_constant :WHOLE, :WINDOW, :INSTANCES, :UNUSUAL
+        OF_LIBRARY = %i[all relation].freeze
+        private_constant :WHOLE, :WINDOW, :INSTANCES, :UNUSUAL, :OF_LIBRARY
 
         def initialize(adapter)
           super(adapter, Array(adapter.model.primary_key).map(&:to_sym))
@@ -53,6 +54,16 @@ module Castellan
 
         # (see Rows::Scopes#bound)
         def bound(scope) = ScopeIdentity.of(scope.is_a?(Ids::Chosen) ? scope.relation : scope)
+
+        # (see Rows::Scopes#constant_identity)
+        def constant_identity
+          return if hide_rows? || !unscoped?
+
+          super.freeze if OF_LIBRARY.all? { |name| model.method(name).owner.name&.start_with?("ActiveRecord::") }
+        end
+
+        # (see Rows::Scopes#unscoped?)
+        def unscoped? = model.current_scope.nil? && model.global_current_scope.nil?
 
         # @return [Boolean] whether the relation adds only conditions and an order to the model
         def plain?(relation)

@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Keeper
+    # Makes the key of a document again, for further requests with its path and query, without a plan, statements and a rendering.
+    #
+    #   standing = StandingKey.for(keeper, rendering)   # => nil where more may differ from request to request
+    #   standing.key(:all, viewer)                      # => what {Keeper#key} returns; nil: only that can tell
+    #
+    # Whatever may differ is read each time: the version, the scope's identity and the surroundings of the application's code.
+    # Frozen, shared by all threads.
+    class StandingKey
+      NO_VALUES = [].freeze
+      private_constant :NO_VALUES
+
+      # @return [Plan::FetchPlan]
+      # @return [String] the Content-Type of the document
+      # @return [Array<String>] content codings in which the document is kept
+      attr_reader :plan, :media_type, :codings
+
+      # @param rendering [Document::Rendering] of a document that is kept and was sent
+      # @return [StandingKey, nil]
+      def self.for(keeper, rendering)
+        caching = rendering.definition.caching
+        new(keeper, rendering) if caching && !caching.expires_in && !caching.stale? && rendering.kept? && rendering.standing?
+      end
+
+      def initialize(keeper, rendering)
+        @keeper = keeper
+        @kind = rendering.definition.caching.kind
+        @plan = rendering.plan
+        @adapter = rendering.adapter
+        @scopes = @adapter.scopes
+        @all = @scopes.constant_identity
+        @fixed = rendering.fixed_values.freeze
+        @code = rendering.custom_code
+        @statements = keeper.kept_statements(@plan)
+        @media_type = rendering.media_type.freeze
+        @codings = rendering.codings
+        freeze
+      end
+
+      # @param given [Object] :all, or the relation or dataset that the application gives
+      # @param viewer [Object, nil]
+      # @return [String, nil]
+      def key(given, viewer)
+        found = identity(given) or return
+        kept = @statements[found.first] or return
+        version = @keeper.version_of(kept, @kind, @adapter.model) or return
+        kept.key(version, [found.last, @fixed, Serialize.escape, @code.surroundings(viewer)])
+      end
+
+      # @return [Boolean] whether the document has values of its viewer
+      def personal? = @plan.holes.any?
+
+      # @return [Array, nil] see {Document::ViewerBlocks.versions}
+      def viewer_versions(viewer) = Document::ViewerBlocks.versions(@plan, viewer)
+
+      # @param viewer [Object, nil]
+      # @param written [Document::Rendering::Written, Document::Rendering::Form]
+      # @return [Array<String>] the viewer's values in their places
+      def viewer_values(written, viewer)
+        return NO_VALUES unless written.blanks
+
+        written.blanks.values(Document::ViewerBlocks.for(@plan, @adapter), viewer)
+      end
+
+      private
+
+      def identity(given)
+        return @all && @scopes.unscoped? ? @scopes.identity(nil, @plan, @all) : nil if :all.equal?(given)
+        return unless Rows.scope?(given) && !given.is_a?(Class) && !(given.respond_to?(:loaded?) && given.loaded?)
+
+        given = @scopes.from(given)
+        @scopes.identity(given, @plan) if @scopes.own?(given)
+      end
+    end
+  end
+end

@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serve
+    # Answers requests of one endpoint with documents that are kept, without a rendering. Frozen.
+    #
+    #   hits.call(env, viewer, id, scope, keeper, standing)   # => Rack's response; nil where only a rendering can tell
+    #
+    # `standing` is the {Keeper::StandingKey} of an earlier request with the same path and query. Everything else that the response depends
+    # on is read here: the viewer and his scope, the version, Accept-Encoding and the preconditions.
+    class Hits
+      # @param cache_control [Hash{String => String}] header fields
+      # @param private [Hash{String => String}] the header fields of a document with values of its viewer
+      # @param vary [String] of a document without compressed forms
+      # @param vary_with_coding [String]
+      def initialize(cache_control:, private:, vary:, vary_with_coding:)
+        @cache_control = cache_control
+        @private = private
+        @vary = vary
+        @vary_with_coding = vary_with_coding
+        freeze
+      end
+
+      # @param env [Hash] Rack's environment, negotiated
+      # @param viewer [Object, nil]
+      # @param id [String, nil] of one resource
+      # @param scope [Object] the relation or dataset that the viewer may see; :all for all
+      # @param keeper [Keeper]
+      # @param standing [Keeper::StandingKey]
+      # @return [Array, nil] Rack's response
+      def call(env, viewer, id, scope, keeper, standing)
+        key = standing.key(scope, viewer) or return
+        offered = standing.codings
+        coding = HTTP::ContentCoding.choose(env["HTTP_ACCEPT_ENCODING"], offered) unless offered.empty?
+        personal = standing.personal?
+        if personal && (further = standing.viewer_versions(viewer)).nil?
+          kept = kept(keeper, standing, key, coding, id) or return
+          further = values = standing.viewer_values(kept, viewer)
+        end
+        etag = keeper.etag(key, further, coding)
+        headers = { "etag" => etag, "vary" => offered.empty? ? @vary : @vary_with_coding }
+        headers.update(personal ? @private : @cache_control)
+        outcome = condition(env, etag)
+        return Endpoint.not_modified(headers) if outcome == :not_modified
+        return unless outcome == :proceed && (kept ||= kept(keeper, standing, key, coding, id))
+
+        values ||= standing.viewer_values(kept, viewer) if personal
+        Endpoint.sent(headers, standing.media_type, coding, keeper.filled(kept, values))
+      end
+
+      private
+
+      # A record that does not exist is answered by another document.
+      def kept(keeper, standing, key, coding, id)
+        kept = keeper.kept(standing.plan, key, coding)
+        kept if kept && (id.nil? || kept.found)
+      end
+
+      # @return [Symbol] :unknown where the outcome depends on more than the tag
+      def condition(env, etag)
+        return :unknown if env["HTTP_IF_MATCH"]
+
+        tags = env["HTTP_IF_NONE_MATCH"] or return :proceed
+        return :not_modified if tags == etag
+
+        tags.b.strip == "*" ? :unknown : HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag)
+      end
+    end
+  end
+end

@@ -1,0 +1,270 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "i18n"
+require "tempfile"
+require "rack/mock_request"
+
+# A hit is the response that a rendering gives, for every viewer, coding, parameter and surrounding of the application.
+class HitsTest < Minitest::Test
+  # Hits are for requests that nobody watches, so that a watched one is always rendered.
+  class Watcher
+    def query(*) = nil
+  end
+
+  class Record < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Author < Record; end
+
+  class Letter < Record
+    belongs_to :author
+  end
+
+  class AuthorResource < Castellan::Resource
+    model Author
+    type "authors"
+    attributes :name, :created_at
+  end
+
+  class LetterResource < Castellan::Resource
+    model Letter
+    type "letters"
+    attributes :title, :sent_at
+    belongs_to :author, resource: AuthorResource
+    sort :id, :title, default: "id"
+    filter :title
+    filter(:of) { |letters, names, viewer| letters.where(viewer_id: viewer, title: names) }
+    page size: 3, max_size: 9
+    cache :exact
+  end
+
+  class FlaggedResource < LetterResource
+    type "flagged"
+    per_viewer(:own) { |ids, viewer| Letter.where(viewer_id: viewer, id: ids).ids }
+  end
+
+  class VersionedResource < LetterResource
+    type "versioned"
+    per_viewer(:own, version: ->(viewer) { viewer }) { |ids, viewer| Letter.where(viewer_id: viewer, id: ids).ids }
+  end
+
+  class HiddenResource < LetterResource
+    type "hidden"
+    attribute :viewer_id, if: ->(viewer) { viewer == 1 }
+  end
+
+  # Without links, which contain the query.
+  class NestedResource < LetterResource
+    type "nested"
+    format :nested
+  end
+
+  class ScopedResource < LetterResource
+    type "scoped"
+    scope { |letters, viewer| letters.where(viewer_id: viewer) }
+  end
+
+  class ChangedResource < LetterResource
+    type "changed"
+    writable :title
+  end
+
+  class LocalResource < LetterResource
+    type "local"
+    attribute(:greeting, columns: [:title]) { |title| "#{I18n.locale}: #{title}" }
+    vary_on { [I18n.locale.to_s] }
+  end
+
+  RESOURCES = [LetterResource, FlaggedResource, VersionedResource, HiddenResource, ScopedResource, ChangedResource, LocalResource,
+               NestedResource].freeze
+  TYPES = %w[letters flagged versioned hidden scoped changed local nested].freeze
+  PATHS = TYPES.flat_map { |type| [type, "#{type}/2", "#{type}/99"] } +
+          ["own", "own/2", "letters?include=author", "letters?page[number]=2", "letters?sort=-title", "letters?fields[letters]=title",
+           "letters/2?include=author", "letters?filter[title]=Title 2", "letters?filter[of]=Title 2", "nested?filter[title]=Title 2",
+           "nested?filter[title]=Title 3", "nested?filter[of]=Title 2",
+           "nested?sort=-title", "nested?page[number]=2", "own?include=author"]
+  CODINGS = [nil, "gzip", "gzip;q=0", "br, gzip"].freeze
+
+  def setup
+    @keeper = Castellan.keeper
+    @file = Tempfile.new(["hits", ".sqlite3"])
+    Record.establish_connection(adapter: "sqlite3", database: @file.path)
+    tables
+    [Author, Letter].each(&:reset_column_information)
+    fill
+    @versions = Castellan::Versions::ExactVersions.new(Record)
+    @versions.install(%w[authors letters])
+    Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: @versions)
+    @app = app
+  end
+
+  def teardown
+    Castellan.keeper = @keeper
+    Record.remove_connection
+    @file.close!
+  end
+
+  def test_a_second_request_makes_no_rendering
+    ["letters", "letters/2", "own", "flagged", "versioned", "local"].each do |path|
+      get(path)
+      assert_equal 0, renderings { get(path) }, path
+      assert_equal 0, renderings { get(path, "HTTP_IF_NONE_MATCH" => get(path)[1]["etag"]) }, path
+    end
+  end
+
+  def test_hits_are_what_renderings_send
+    random = Random.new(Minitest.seed)
+    asked = PATHS.product([1, 2], CODINGS).shuffle(random: random)
+    2.times { asked.each { |path, viewer, coding| assert_same_as_rendered(path, viewer, "HTTP_ACCEPT_ENCODING" => coding) } }
+  end
+
+  def test_conditions_are_those_of_renderings
+    PATHS.product([1, 2]).each do |path, viewer|
+      etag = get(path, viewer: viewer)[1]["etag"].to_s
+      tags = [etag, "W/#{etag}", "\"other\", #{etag}", "\"other\"", "*", "\xFF"]
+      %w[HTTP_IF_NONE_MATCH HTTP_IF_MATCH].product(tags).each do |name, list|
+        assert_same_as_rendered(path, viewer, name => list)
+      end
+    end
+  end
+
+  def test_no_viewer_gets_the_response_of_another
+    ["own", "own/2", "flagged", "versioned", "scoped", "hidden"].each do |path|
+      responses = [1, 2, 1, 2].map { |viewer| get(path, viewer: viewer).then { |status, headers, body| [status, headers["etag"], body] } }
+      assert_equal responses.first(2), responses.last(2), path
+      refute_equal responses[0], responses[1], path
+    end
+    etags = [1, 2].map { |viewer| get("versioned", viewer: viewer)[1]["etag"] }
+    assert_equal 200, get("versioned", "HTTP_IF_NONE_MATCH" => etags[0], viewer: 2)[0]
+  end
+
+  def test_what_the_application_sets_for_a_request_is_in_the_key
+    around = {
+      "zone" => ->(request) { Time.use_zone("Hawaii", &request) },
+      "locale" => ->(request) { I18n.with_locale(:de, &request) },
+      "scope" => ->(request) { Letter.where(id: 1).scoping(&request) },
+      "every query" => ->(request) { Letter.where(id: 1).scoping(all_queries: true, &request) },
+      "escaping" => ->(request) { with_plain_html(&request) }
+    }
+    I18n.available_locales = %i[en de]
+    2.times do
+      around.each do |name, set|
+        PATHS.each do |path|
+          assert_same_as_rendered(path, 1)
+          set.call(-> { assert_same_as_rendered(path, 1, name: name) })
+        end
+      end
+    end
+  ensure
+    I18n.available_locales = nil
+  end
+
+  def test_links_are_those_of_where_the_application_is_mounted
+    ["", "/v1", "/v2"].each { |name| 2.times { assert_same_as_rendered("letters?page[number]=2", 1, "SCRIPT_NAME" => name) } }
+    refute_equal(*["/v1", "/v2"].map { |name| get("letters", "SCRIPT_NAME" => name).last })
+  end
+
+  def test_a_write_is_seen_by_the_next_request
+    PATHS.each { |path| 2.times { get(path) } }
+    Letter.where(id: 2).update_all(title: "Written")
+    Author.where(id: 2).update_all(name: "Renamed")
+    PATHS.each { |path| assert_same_as_rendered(path, 1) }
+    assert_includes get("letters").last, "Written"
+    Letter.where(id: 2).delete_all
+    assert_equal [404, 404], [get("letters/2"), get("own/2", viewer: 2)].map(&:first)
+  end
+
+  def test_neither_another_keeper_nor_another_revision_is_hit
+    get("letters")
+    Castellan.keeper.renew_revision
+    assert_equal 1, renderings { get("letters") }
+    Castellan.keep(store: Castellan::Store::NullStore.new, versions: @versions)
+    assert_equal 2, renderings { 2.times { get("letters") } }
+    Castellan.keeper = nil
+    assert_equal 2, renderings { 2.times { get("letters") } }
+  end
+
+  def test_what_was_evicted_is_rendered
+    store = Castellan::Store::MemoryStore.new
+    Castellan.keep(store: store, versions: @versions)
+    get("letters")
+    store.clear
+    assert_equal [1, 0], [renderings { get("letters") }, renderings { get("letters") }]
+  end
+
+  def test_a_model_that_replaces_all_is_asked_each_time
+    chosen = [1]
+    Letter.define_singleton_method(:all) { |*arguments, **options| super(*arguments, **options).where(id: chosen.first) }
+    @app = app
+    assert_equal([[1], [2]], [1, 2].map { |id| chosen[0] = id and get("letters").last.scan(/"id":"(\d)","attr/).flatten.map(&:to_i) })
+  ensure
+    Letter.singleton_class.send(:remove_method, :all)
+  end
+
+  def test_headers_of_a_response_belong_to_it
+    2.times { get("letters")[1].merge!("etag" => "changed", "cache-control" => "changed") }
+    assert_same_as_rendered("letters", 1)
+  end
+
+  private
+
+  def tables
+    Record.connection.create_table(:authors) { |table| table.string(:name) && table.datetime(:created_at) }
+    Record.connection.create_table(:letters) do |table|
+      table.string :title
+      table.integer :viewer_id, :author_id
+      table.datetime :sent_at
+    end
+    [Author, Letter].each { |model| model.table_name = model.name.demodulize.downcase.pluralize }
+  end
+
+  def fill
+    Author.insert_all!((1..3).map { |id| { id: id, name: "Author <#{id}>", created_at: Time.at(id) } })
+    Letter.insert_all!((1..8).map { |id|
+      { id: id, title: "Title #{id}", viewer_id: 1 + (id % 2), author_id: 1 + (id % 3), sent_at: Time.at(id) }
+    })
+  end
+
+  def app
+    public = Castellan.app { resource LetterResource, at: "letters" }
+    private = Castellan.app do
+      authenticate { |env| env["viewer"] }
+      RESOURCES.drop(1).each { |resource| resource resource }
+      resource LetterResource, at: "own", scope: ->(viewer) { Letter.where(viewer_id: viewer) }
+    end
+    ->(env) { (env["PATH_INFO"].start_with?("/letters") ? public : private).call(env) }
+  end
+
+  def env(path, viewer, fields)
+    Rack::MockRequest.env_for("/#{path.gsub(" ", "%20")}", { "viewer" => viewer, **fields.compact })
+  end
+
+  def get(path, viewer: 1, **fields)
+    status, headers, body = @app.call(env(path, viewer, fields))
+    [status, headers, body.to_enum(:each).to_a.join.b]
+  end
+
+  def assert_same_as_rendered(path, viewer, name: nil, **fields)
+    expected = Castellan::Recording.open(Watcher.new) { get(path, viewer: viewer, **fields) }
+    assert_equal expected, get(path, viewer: viewer, **fields), [path, viewer, fields, name].inspect
+    assert_equal expected, get(path, viewer: viewer, **fields), [path, viewer, fields, name].inspect
+  end
+
+  def renderings(&block)
+    count = 0
+    trace = TracePoint.new(:call) { |call| count += 1 if call.method_id == :initialize && call.defined_class == Castellan::Document::Rendering }
+    trace.enable(&block)
+    count
+  end
+
+  def with_plain_html
+    before = ActiveSupport::JSON::Encoding.escape_html_entities_in_json
+    ActiveSupport::JSON::Encoding.escape_html_entities_in_json = !before
+    yield
+  ensure
+    ActiveSupport::JSON::Encoding.escape_html_entities_in_json = before
+  end
+end
