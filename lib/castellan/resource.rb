@@ -377,9 +377,10 @@ module Castellan
       # @param max_size [Integer] the highest page size that clients may request
       # @param count [Boolean, String] whether to write the total number into `meta`, as "total" or under this
       #   name
+      # @param cursors [Boolean] whether to write the cursor of each item into its `meta.page.cursor`, for `page[after]`
       # @raise [DeclarationError] unless 1 <= size <= max_size; for another kind
-      def page(kind = :number, size:, max_size: size, count: false)
-        Declaring.declare(self) { |declarations, location| declarations.page(kind, size, max_size, count, location: location) }
+      def page(kind = :number, size:, max_size: size, count: false, cursors: false)
+        Declaring.declare(self) { |declarations, location| declarations.page(kind, size, max_size, count, cursors, location: location) }
       end
 
       # Caches documents in the configured store.

@@ -19,9 +19,13 @@ module CursorsContract
       sort :id, :title, :rating, :price, :pinned, :published_on, :published_at, :writer_name
     end
     counted = Class.new(served) { page :cursor, size: 4, max_size: 9, count: true }
+    marked = @marked = Class.new(served) { page :cursor, size: 4, max_size: 20, cursors: true }
+    titled = Class.new(marked) { meta(columns: %i[title]) { |row| { title: row.title } if row.title != "First" } }
     serve do
       resource served
       resource counted, at: "counted"
+      resource marked, at: "marked"
+      resource titled, at: "titled"
     end
   end
 
@@ -144,6 +148,35 @@ module CursorsContract
   end
 
   # --- ranges
+
+  covers "cursor-26", "cursor-27"
+  def test_the_cursor_of_each_item_is_its_place_in_the_list
+    ["rating", "-rating,title", "-writer_name", "id"].each do |order|
+      _, document = get("/marked?sort=#{order}&page[size]=20&include=tags")
+      all = document["data"].map { |one| one["id"] }
+      document["data"].each_with_index do |one, index|
+        cursor = one["meta"]["page"]["cursor"]
+        assert_equal all[(index + 1)..], ids("/marked?sort=#{order}&page[size]=20&page[after]=#{cursor}"), order
+        assert_equal all[0...index], ids("/marked?sort=#{order}&page[size]=20&page[before]=#{cursor}"), order
+      end
+      assert(document["included"].none? { |one| one.key?("meta") })
+    end
+    assert_nil get("/posts").last["data"].first["meta"]
+    refute get("/marked/1").last["data"].key?("meta")
+  end
+
+  def test_an_items_cursor_is_beside_its_own_meta
+    data = get("/titled?sort=id").last["data"]
+    assert_equal [%w[page], %w[page title]], data.first(2).map { |one| one["meta"].keys.sort }
+    assert_equal(get("/marked?sort=id").last["data"].map { |one| one["meta"]["page"] }, data.map { |one| one["meta"]["page"] })
+    assert_equal "Second", data[1]["meta"]["title"]
+    assert_equal({ "title" => "Second" }, get("/titled/2").last["data"]["meta"])
+  end
+
+  def test_a_page_with_cursors_equals_that_of_the_models
+    verification = Castellan.verify { 2.times { |size| @marked.render(query: { "page" => { "size" => (size + 5).to_s } }) } }
+    assert_predicate verification, :same?, verification.to_s
+  end
 
   covers "cursor-20", "cursor-23", "cursor-24", "cursor-25"
   def test_a_range_has_what_is_between_two_cursors

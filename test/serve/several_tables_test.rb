@@ -65,7 +65,7 @@ module SeveralTablesContract
     class FeedResource < Castellan::Resource
       types "IssueResource", "NoteResource", "PictureResource"
       sort default: "-made_on"
-      page :cursor, size: 4, max_size: 50, count: true
+      page :cursor, size: 4, max_size: 50, count: true, cursors: true
     end
   RUBY
   ALL = [%w[pictures p-2], %w[notes 10], %w[notes 9], %w[notes 2], %w[issues 10], %w[issues 2], %w[pictures p-1], %w[notes 1],
@@ -156,6 +156,15 @@ module SeveralTablesContract
     [1, 3, 9].each { |size| assert_walk(size, "") }
     assert_equal ALL, identifiers(get("/feeds?page[size]=50").last["data"])
     assert_equal({ "total" => 9 }, get("/feeds").last["meta"]["page"])
+  end
+
+  def test_each_item_has_its_cursor
+    data = get("/feeds?page[size]=50").last["data"]
+    data.each_with_index do |item, index|
+      cursor = item["meta"]["page"]["cursor"]
+      assert_equal ALL.drop(index + 1), identifiers(get("/feeds?page[size]=50&page[after]=#{cursor}").last["data"])
+    end
+    refute get("/activities").last["data"].first.key?("meta")
   end
 
   def test_rows_that_are_written_meanwhile_move_nothing

@@ -40,6 +40,17 @@ module Castellan
           .to_h { |name, place| [name, (link(base, place) if place || name == "first")] }
       end
 
+      # @param row_set [Plan::RowSet]
+      # @return [Plan::RowSet] with the cursor of each item in its meta object
+      def with_cursors(row_set)
+        Plan::RowSet.new(row_set.tables.map do |table|
+          next table unless table.node.cursors
+
+          texts = texts(table.node)
+          table.with_pages(Rows::ColumnValues.column(table.rows, 0).map { |id| texts[id.to_s]&.then { |text| { "cursor" => text } } })
+        end)
+      end
+
       # @param total [Integer, nil]
       # @return [Hash{String => Object}] the profile's pagination metadata
       def meta(total)
@@ -73,6 +84,11 @@ module Castellan
       def rows
         read
         @rows
+      end
+
+      # @return [Hash{String => String}] the cursors of a node's items by id
+      def texts(_node)
+        @texts ||= rows.to_h { |row| [@keyset.key_of(row).first.to_s, Plan::Cursor.new(row).text(@order)] }
       end
 
       def more?

@@ -46,6 +46,7 @@ module Castellan
         computed!(@definition.meta, "meta")
         @definition.sorts.each_value { |by| sort!(by) }
         @definition.filters.each_value { |by| filter!(by) unless by.is_a?(Proc) }
+        cursors! if @definition.paging&.cursors
         identify(@definition, @adapter, [])
       end
 
@@ -225,6 +226,13 @@ module Castellan
 
         refuse("filter #{by.name}: the type of #{adapter.table}.#{by.column} cannot be compared with a client's text; give " \
                "filter(:#{by.name}) a block", by.location)
+      end
+
+      # The key of a row is in its cursor, and the id in its document.
+      def cursors!
+        return if [nil, [@definition.id_column]].include?(@adapter.scopes.keys)
+
+        refuse("page cursors: an item's cursor needs the id to be the primary key", @definition.paging_location)
       end
 
       # @return [Object] the adapter of the column's table

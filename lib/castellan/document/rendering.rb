@@ -347,9 +347,11 @@ module Castellan
 
       # @return [Plan::RowSet]
       def rows_of(part, adapter, scope, beside = nil)
-        return adapter.fetch(part, scope, viewer: viewer, scopes: scopes, beside: beside) if @together.nil?
-
-        Rows::Together.render(@together) { adapter.fetch(part, scope, viewer: viewer, scopes: scopes, beside: beside) }
+        found = if @together.nil? then adapter.fetch(part, scope, viewer: viewer, scopes: scopes, beside: beside)
+                else
+                  Rows::Together.render(@together) { adapter.fetch(part, scope, viewer: viewer, scopes: scopes, beside: beside) }
+                end
+        @cursor_page && definition.paging.cursors ? @cursor_page.with_cursors(found) : found
       end
 
       # @!endgroup

@@ -29,6 +29,13 @@ module Castellan
           found.map { |row| keyset.cursor(row) }
         end
 
+        def texts(node)
+          @texts ||= @places.zip(rows).group_by { |(_, kind), _| @rendering.definition.types[kind] }.transform_values do |found|
+            found.to_h { |(id, _), row| [id, Plan::Cursor.new(row).text(@order)] }
+          end
+          @texts.fetch(node.definition, {})
+        end
+
         def place(cursor, side) = cursor && [cursor.values, cursor.includes_row?(side)]
       end
 

@@ -31,8 +31,10 @@ module Castellan
         members = definition.attributes.values_at(*(names & definition.attributes.keys)).map { |attribute| member(attribute, columns) }
         edges = edges(definition, names, tree, path)
         Node.new(definition: definition, path: path, columns: columns, members: members, edges: edges,
-                 asides: asides(definition, members, edges.select(&:written), columns))
+                 asides: asides(definition, members, edges.select(&:written), columns), cursors: path.empty? && cursors?)
       end
+
+      def cursors? = @request.format == :json_api && @definition.paging&.cursors
 
       def member(attribute, columns)
         Node::Member.new(attribute, positions(attribute.path, attribute.columns, columns))

@@ -65,15 +65,17 @@ module Castellan
       # @return [Array<Member>]
       # @return [Array<Edge>]
       # @return [Array<Aside>]
-      attr_reader :definition, :path, :columns, :members, :edges, :asides
+      # @return [Boolean] whether it is on a page whose items have cursors
+      attr_reader :definition, :path, :columns, :members, :edges, :asides, :cursors
 
-      def initialize(definition:, path:, columns:, members:, edges:, asides: [])
+      def initialize(definition:, path:, columns:, members:, edges:, asides: [], cursors: false)
         @definition = definition
         @path = path
         @columns = columns.freeze
         @members = members.each(&:freeze).freeze
         @edges = edges.each(&:freeze).freeze
         @asides = asides.each(&:freeze).freeze
+        @cursors = cursors
         freeze
       end
 
@@ -87,7 +89,7 @@ module Castellan
 
       # @return [Node] the same node without included records; its linkage stays
       def alone
-        Node.new(definition: definition, path: path, columns: columns.dup, members: members.dup, asides: asides.dup,
+        Node.new(definition: definition, path: path, columns: columns.dup, members: members.dup, asides: asides.dup, cursors: cursors,
                  edges: edges.select(&:written).map(&:alone))
       end
 
@@ -95,7 +97,7 @@ module Castellan
       def regular? = asides.all?(&:after?) && edges.all?(&:regular?)
 
       # @return [Boolean] whether rows end with links or a meta object
-      def after? = asides.any?(&:after?)
+      def after? = cursors || asides.any?(&:after?)
     end
   end
 end

@@ -45,7 +45,25 @@ module Castellan
 
       # `computed` maps the position of a member to an Array with one JSON String per row. `retype` is called with such a position where
       # a coder cannot write a value; it returns the column written by the ORM's type, as in `computed`, or nil.
-      Table = Struct.new(:node, :rows, :coders, :links, :computed, :asides, :retype, keyword_init: true)
+      Table = Struct.new(:node, :rows, :coders, :links, :computed, :asides, :retype, keyword_init: true) do
+        # @param pages [Array<Hash, nil>] the member `page` of each row's meta object
+        # @return [Table]
+        def with_pages(pages)
+          after = pages.each_with_index.map { |page, row| with_page(page, asides&.after&.at(row).to_s) }
+          dup.tap { |table| table.asides = Asides.new(*(asides || [{}, {}]).first(2), after, asides&.edges_after || {}) }
+        end
+
+        private
+
+        # Only a resource with a meta object of its own needs to have it read again.
+        def with_page(page, text)
+          return text unless page
+          return "#{text},\"meta\":#{JSON.generate("page" => page)}" unless node.definition.meta
+
+          around = JSON.parse("{#{text.delete_prefix(",")}}")
+          ",#{JSON.generate(around.merge("meta" => { **around["meta"].to_h, "page" => page }))[1..-2]}"
+        end
+      end
 
       # @return [Array<Table>] in the order of plan.nodes; the first is the primary data
       attr_reader :tables

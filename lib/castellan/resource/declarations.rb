@@ -5,8 +5,9 @@ module Castellan
     # Collects the declarations of a resource's body, from which {Definition} is built. Rejects mistakes that
     # can be found without the database; {Document::DeclarationCheck} finds the others at boot.
     class Declarations
-      # The pages of a collection. `count` is the member's name in `meta`, or nil; `kind` is :number or :cursor.
-      Page = Struct.new(:size, :max_size, :count, :kind)
+      # The pages of a collection. `count` is the member's name in `meta`, or nil; `kind` is :number or :cursor; `cursors` is whether
+      # each item has its own.
+      Page = Struct.new(:size, :max_size, :count, :kind, :cursors)
       # How documents are kept, and for how long (seconds or nil), see {Cache::Freshness}.
       Caching = Struct.new(:kind, :expires_in, :stale_while_revalidate, :stale_if_error) do
         # @return [Boolean] whether a document may be served after its end
@@ -96,8 +97,9 @@ module Castellan
         @locations[:sort] = location
       end
 
-      def page(kind, size, max_size, count, location:)
+      def page(kind, size, max_size, count, cursors, location:)
         one_of!("page", kind, %i[number cursor], location)
+        refuse("page cursors: items of pages by number have none; write page :cursor", location) if cursors && kind == :number
         if kind == :cursor && count.is_a?(String)
           refuse("page count: #{count.inspect}: the total of cursor pages is meta.page.total; write count: true", location)
         end
@@ -105,7 +107,8 @@ module Castellan
           refuse("page size: #{size.inspect}, max_size: #{max_size.inspect}: write whole numbers with 1 <= size <= max_size", location)
         end
 
-        @paging = Page.new(size, max_size, count == true ? "total" : count || nil, kind).freeze
+        @paging = Page.new(size, max_size, count == true ? "total" : count || nil, kind, cursors).freeze
+        @locations[:page] = location
       end
 
       def cache(kind, location:, layer: nil, **times)

@@ -35,13 +35,14 @@ module Castellan
       # @return [Integer] how many levels of include a client may ask for
       # @return [Writing] what clients may write
       # @return [String, nil] "path:line" of the last `writable`
+      # @return [String, nil] "path:line" of `page`
       # @return [BoundedCache] the compiled plans, see {Plan.compile}
       # @return [Boolean, nil] see {Resource.together}
       # @return [Hash, nil] see {Resource.cache_control}
       # @return [Relationship, nil] leads from each row to itself as a resource of its type, see {Resource.types}
       attr_reader :resource, :name, :model, :type, :id_location, :attributes, :relationships, :representations,
                   :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation, :scope, :include_depth,
-                  :writing, :writing_location, :plans, :together, :itself, :cache_control
+                  :writing, :writing_location, :paging_location, :plans, :together, :itself, :cache_control
 
       def initialize(resource, declarations)
         @resource = resource
@@ -239,6 +240,7 @@ module Castellan
         @sorts = declarations.sorts.to_h { |name, by| [name, column_path(name, by)] }.freeze
         @default_sort = declarations.default_sort
         @paging = declarations.paging
+        @paging_location = declarations.locations[:page]
         @caching = declarations.caching
         @document_format = declarations.document_format
         @pure = declarations.pure ? true : false
