@@ -2,7 +2,7 @@
 
 module Castellan
   module Rows
-    # Implements what the adapters of ActiveRecord and Sequel share. An adapter has these methods and no others:
+    # Implements what the adapters of ActiveRecord and Sequel share. {Linter} checks the methods of an adapter:
     #
     # | method | returns |
     # |---|---|
