@@ -84,9 +84,10 @@ module Castellan
     # @param kept [KeptStatement]
     # @param kind [Symbol] :exact or :notified
     # @param model [Object] the model of the document
+    # @param parts [Array] see {Document::Rendering#parts}
     # @return [String, nil] the version of the tables
-    def version_of(kept, kind, model)
-      versions(kind).current(kept.dependencies) unless @of_one_database && !@versions.of?(model)
+    def version_of(kept, kind, model, parts)
+      versions(kind).current(kept.dependencies(parts)) unless @of_one_database && !@versions.of?(model)
     end
 
     # @param plan [Plan::FetchPlan]
@@ -107,14 +108,15 @@ module Castellan
       return unless tables.all? { |table| Versions::Dependency.name?(table) } # "Order Details" has no version
 
       kept = kept_statement(rendering, source, tables)
-      version = versions(rendering.definition.caching.kind).current(kept.dependencies) or return
+      version = versions(rendering.definition.caching.kind).current(kept.dependencies(rendering.parts)) or return
       kept.key(version, rendering.values)
     end
 
     # @param rendering [Document::Rendering] of a document that can be kept
     # @return [String, nil] the version of its tables, for `castellan cache explain`
     def version(rendering)
-      versions(rendering.definition.caching.kind).current(rendering.tables.map { |table| Versions::Dependency.new(table) })
+      kept = kept_statement(rendering, SourceDigest.of(rendering.definition), rendering.tables)
+      versions(rendering.definition.caching.kind).current(kept.dependencies(rendering.parts))
     end
 
     # @param rendering [Document::Rendering]
@@ -203,7 +205,7 @@ module Castellan
     def versions(kind) = kind == :notified ? @versions : @exact
 
     def freshness(definition)
-      definition.derive(:freshness) { Cache::Freshness.new(**definition.caching.to_h.except(:kind)) }
+      definition.derive(:freshness) { Cache::Freshness.new(**definition.caching.to_h.except(:kind, :by)) }
     end
 
     # If documents expire, a form belongs to one rendering of its document and expires with it.

@@ -389,14 +389,17 @@ module Castellan
       #   cache :exact, stale_while_revalidate: 5, stale_if_error: 60   # allows a document of the version before
       # @param kind [Symbol] :exact serves a cached document only while none of its tables has changed; :notified until the
       #   process has been notified of the change, milliseconds later, and asks the database nothing ({Versions::NotifiedVersions})
+      # @param by [Symbol, String, Array] columns for which `castellan_versions by:` counts changes. A document whose scope has one
+      #   value of such a column (the tenant's id), or a document of one record by its id, then stays when other rows of its
+      #   table change; the first column that the scope has is used
       # @param expires_in [Numeric, nil] seconds
       # @param stale_while_revalidate [Numeric, nil] seconds for which a document that expired, or whose tables changed, is
       #   served while one request writes it anew
       # @param stale_if_error [Numeric, nil] seconds for which it is served if that raises
       # @raise [DeclarationError] for another kind
-      def cache(kind, expires_in: nil, stale_while_revalidate: nil, stale_if_error: nil, layer: nil)
+      def cache(kind, expires_in: nil, stale_while_revalidate: nil, stale_if_error: nil, by: nil, layer: nil)
         Declaring.declare(self) do |declarations, location|
-          declarations.cache(kind, location: location, layer: layer, expires_in: expires_in,
+          declarations.cache(kind, location: location, layer: layer, by: by, expires_in: expires_in,
                                    stale_while_revalidate: stale_while_revalidate, stale_if_error: stale_if_error)
         end
       end

@@ -74,13 +74,13 @@ class InstallGeneratorTest < Minitest::Test
   end
 
   def test_a_second_run_adds_missing_tables
-    tags = FILES.fetch("app/resources/tag_resource.rb").sub(/^end/, "  cache :exact\nend")
+    tags = FILES.fetch("app/resources/tag_resource.rb").sub(/^end/, "  cache :exact, by: :id\nend")
     with_app({ "app/resources/tag_resource.rb" => tags }) do |run, dir|
       run.call("generate")
-      assert_includes one(dir, "add_castellan_versions"), "castellan_versions :tags\n"
+      assert_includes one(dir, "add_castellan_versions"), "castellan_versions :tags, by: %i[id]\n"
       write_files(dir, { "app/resources/post_resource.rb" => CACHED })
       run.call("#{MIGRATE}; generate")
-      assert_includes one(dir, "add_castellan_versions_of_posts_and_users"), "castellan_versions :posts, :users\n"
+      assert_includes one(dir, "add_castellan_versions_of_posts_and_users"), "castellan_versions :posts, :users, by: %i[id]\n"
     end
   end
 

@@ -129,6 +129,30 @@ class ActiveRecordSchemaOnPostgresTest < Minitest::Test
     super
   end
 
+  def test_schema_rb_contains_the_columns_that_have_versions_of_their_own
+    migration { castellan_versions :posts, by: :id, notify: true }.migrate(:up)
+    migration { castellan_versions :users, by: %i[name id] }.migrate(:up)
+    schema = dump
+    assert_includes schema, <<~RUBY.gsub(/^(?=c)/, "  ")
+
+      castellan_versions "users", by: ["id", "name"]
+
+      castellan_versions "posts", by: ["id"], notify: true
+      end
+    RUBY
+    load_schema(schema)
+    one, another = by_id(1), by_id(2)
+    refute_equal token("posts"), one
+    connection.execute("INSERT INTO posts (id, title) VALUES (1, 'a')")
+    refute_equal one, by_id(1)
+    assert_equal another, by_id(2)
+    assert_equal schema, dump
+    connection.disable_referential_integrity { connection.execute("INSERT INTO posts (id, title) VALUES (3, 'a')") }
+    refute_equal token("posts"), by_id(3), "its triggers are enabled always again"
+    migration { castellan_versions :users, by: :id }.migrate(:down)
+    assert_nil token("users")
+  end
+
   def test_documents_are_cached_again_after_fixtures_are_loaded
     connection.castellan_versions(:posts)
     before = token("posts")
@@ -139,6 +163,7 @@ class ActiveRecordSchemaOnPostgresTest < Minitest::Test
 
   private
 
+  def by_id(id) = @versions.current([Castellan::Versions::Dependency.new("posts", by: "id", value: id)])
   def configuration = Castellan::TestServers.postgres_url
   def use_an_empty_database = ActiveRecord::Base.establish_connection(configuration)
 end

@@ -164,11 +164,10 @@ class NotifiedVersionsOnActiveRecordTest < Minitest::Test
   def test_the_schema_has_the_line
     Castellan::Versions::ActiveRecordSchema.extend_active_record
     connection = Record.connection
-    assert_equal [[], %w[events posts users]],
-                 [false, true].map { |notify| connection.castellan_version_tables(notify: notify) }
+    assert_equal({ { notify: true } => %w[events posts users] }, connection.castellan_version_tables)
     connection.castellan_versions(:posts, { notify: true })
     error = assert_raises(Castellan::ConfigurationError) { connection.castellan_versions(:posts, notifies: true) }
-    assert_includes error.message, "notify: true"
+    assert_includes error.message, "notify: true and by: :account_id, got notifies:"
   end
 
   # A replica that is behind must not get the version of the primary, nor a tenant that of another.

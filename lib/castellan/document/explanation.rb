@@ -126,7 +126,10 @@ module Castellan
         return ["kept: never, because:", *never.map { |reason| "  #{reason}" }] if never.any?
 
         reason = @document.not_kept
-        reason ? "kept: not now: #{reason}" : "kept: the document, while no write changes what it is made of"
+        return "kept: not now: #{reason}" if reason
+
+        parts = @document.parts.map { |table, column, value| "#{table} with #{column} = #{value}" }
+        "kept: the document, while no write changes what it is made of#{" (of #{parts.join(", ")})" if parts.any?}"
       end
     end
   end

@@ -197,6 +197,27 @@ module Castellan
         @tables ||= (Tables.new(plan, adapter).of(narrowed, shape) { scopes_sql } unless custom_code.reads_records?)
       end
 
+      # @return [Array<Array(String, String, String)>] tables of which only rows with one value of a column are read
+      def parts
+        return NO_VALUES unless known_parts
+
+        known_parts.fetch([identity, id]) do
+          choosing = adapter.scopes.key(@id ? paged : narrowed)
+          Rows::TablesRead.for(plan, adapter).parts(definition.caching.by, choosing, scopes_sql) do |related|
+            scopes.of(related, adapter)&.subquery
+          end
+        end
+      end
+
+      # SQLite has versions of tables only, see {Versions::ExactVersions}.
+      # @return [BoundedCache, nil] the {#parts} of the plan by what {Rows::Scopes#identity} returns and the id; nil where there are none
+      def known_parts
+        plan.derive(:parts) { BoundedCache.new(limit: 1000) } if definition.caching.by.any? && adapter.dialect.name == :postgres
+      end
+
+      # @return [String, nil] of the record that is asked for
+      def id = @id&.to_s
+
       # @return [Array<String>] SQL of the scopes that choose rows, with the order of a collection
       def choosing_sql
         scope = collection? ? paged : narrowed

@@ -63,6 +63,9 @@ module Castellan
         @total ||= members.sum { |one| one.adapter.scopes.count(one.narrowed) } if request.page && definition.paging.count
       end
 
+      # @return [nil] its tables have no narrower versions
+      def known_parts = nil
+
       # @return [Array<String>]
       def choosing_sql
         [statement, *scopes_sql]

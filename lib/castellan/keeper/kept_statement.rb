@@ -11,16 +11,27 @@ module Castellan
       Last = Struct.new(:version, :values, :key)
       private_constant :Last
 
-      # @return [Array<Versions::Dependency>]
-      attr_reader :dependencies
-
       # @param tables [Array<String>] the tables the document is made of
       # @param parts [Array] of the key, see {Cache::Key}
       def initialize(tables, parts)
         @tables = tables
         @dependencies = tables.map { |table| Versions::Dependency.new(table) }.freeze
+        @parts = BoundedCache.new(limit: 1000)
         @fixed = Cache::Key.for(parts)
         @last = nil
+      end
+
+      # @param parts [Array<Array(String, String, String)>] see {Document::Rendering#parts}
+      # @return [Array<Versions::Dependency>]
+      def dependencies(parts)
+        return @dependencies if parts.empty?
+
+        @parts.fetch(parts) do
+          @dependencies.map { |all|
+            _, by, value = parts.assoc(all.table)
+            by ? Versions::Dependency.new(all.table, by: by, value: value) : all
+          }.freeze
+        end
       end
 
       # @return [Boolean] whether it depends on these tables; a scope may choose others in each request

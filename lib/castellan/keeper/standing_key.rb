@@ -34,6 +34,8 @@ module Castellan
         @all = @scopes.constant_identity
         @fixed = rendering.fixed_values.freeze
         @code = rendering.custom_code
+        @id = rendering.id
+        @parts = rendering.known_parts
         @statements = keeper.kept_statements(@plan)
         @media_type = rendering.media_type.freeze
         @codings = rendering.codings
@@ -46,7 +48,8 @@ module Castellan
       def key(given, viewer)
         found = identity(given) or return
         kept = @statements[found.first] or return
-        version = @keeper.version_of(kept, @kind, @adapter.model) or return
+        parts = @parts ? @parts[[found, @id]] : NO_VALUES
+        version = parts && @keeper.version_of(kept, @kind, @adapter.model, parts) or return
         kept.key(version, [found.last, @fixed, Serialize.escape, @code.surroundings(viewer)])
       end
 

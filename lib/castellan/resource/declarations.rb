@@ -8,8 +8,8 @@ module Castellan
       # The pages of a collection. `count` is the member's name in `meta`, or nil; `kind` is :number or :cursor; `cursors` is whether
       # each item has its own.
       Page = Struct.new(:size, :max_size, :count, :kind, :cursors)
-      # How documents are kept, and for how long (seconds or nil), see {Cache::Freshness}.
-      Caching = Struct.new(:kind, :expires_in, :stale_while_revalidate, :stale_if_error) do
+      # How documents are kept, and for how long (seconds or nil), see {Cache::Freshness}; `by` are names of columns.
+      Caching = Struct.new(:kind, :expires_in, :stale_while_revalidate, :stale_if_error, :by) do
         # @return [Boolean] whether a document may be served after its end
         def stale? = !(stale_while_revalidate || stale_if_error).nil?
       end
@@ -111,14 +111,18 @@ module Castellan
         @locations[:page] = location
       end
 
-      def cache(kind, location:, layer: nil, **times)
+      def cache(kind, location:, layer: nil, by: nil, **times)
         one_of!("cache", kind, %i[exact notified], location)
         unless layer.nil?
           refuse("cache layer: #{layer.inspect}: there is one layer, whole documents; leave layer: out. Records were kept one by one " \
                  "until 0.1.0, and reading them took longer than writing them anew", location)
         end
 
-        @caching = Caching.new(kind, *times.map { |name, value| seconds(name, value, location) }).freeze
+        unless [*by].all? { |column| column.is_a?(Symbol) || column.is_a?(String) }
+          refuse("cache by: #{by.inspect}: name columns of the table, such as by: :account_id", location)
+        end
+
+        @caching = Caching.new(kind, *times.map { |name, value| seconds(name, value, location) }, [*by].map(&:to_s).freeze).freeze
       end
 
       def allow_depth(levels, location:)

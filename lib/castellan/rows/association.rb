@@ -71,6 +71,9 @@ module Castellan
         # @return [Integer, String, nil] nil for a type without such a value
         def value(type) = VALUES[type]
 
+        # @return [Boolean] whether a value of SQL is the key
+        def value?(text) = [VALUES[:integer].to_s, VALUES[:uuid]].include?(text)
+
         # @return [String] the SQL with the expression in place of the key
         # @raise [DeclarationError] if the SQL does not contain the key, because it is the same for every owner
         def replace(sql, expression)

@@ -12,6 +12,21 @@ module Castellan
     #
     # Uses {StatementTables}. Not certain for plans with blocks that take a record: Ruby may read any table.
     class TablesRead
+      # An association that a plan reads: `owner_key` of the root's rows, or nil; `definition`, whose scope narrows its rows.
+      Link = Struct.new(:sql, :owner_key, :definition) do
+        # @param root [Hash{String => String}] the values in all rows of the root
+        # @return [Array<Array(String, String)>] columns and values in all rows of the table that it reads
+        def values(table, root)
+          scope = yield(definition) if definition
+          own = Equality.of(sql, table).to_a.filter_map do |column, value|
+            value = root[owner_key.to_s] if Association::OwnerKey.value?(value)
+            [column, value] if value
+          end
+          own | (scope ? Equality.of(scope, table).to_a : [])
+        end
+      end
+      private_constant :Link
+
       def self.for(plan, adapter)
         plan.derive([:tables_read, adapter.model]) { new(plan, adapter) }
       end
@@ -24,6 +39,9 @@ module Castellan
         @reasons = []
         @fixed = []
         @scoped = []
+        @links = []
+        @alternatives = []
+        @root = plan.root
         visit(plan.root, adapter)
         freeze
       end
@@ -37,6 +55,24 @@ module Castellan
           found = @adapter.scopes.statement_tables(sql)
           found.is_a?(Array) ? found : (return "#{found}: #{sql}")
         end.uniq
+      end
+
+      # Finds the tables of which all statements read rows with one value of a column only.
+      # @param columns [Array<String>] in the order of preference
+      # @param scope_sql [String] the statement that chooses the root's rows
+      # @yieldparam definition [Resource::Definition]
+      # @yieldreturn [String, nil] SQL of its scope
+      # @return [Array<Array(String, String, String)>] tables, with column and value
+      def parts(columns, scope_sql, further = [], &scope)
+        root = Equality.of(scope_sql, tables_of(own(@adapter)).first)
+        found = {}
+        read = ->(sql, &values) { tables_of(sql).each { |table| found[table] = (found[table] || values.call(table)) & values.call(table) } }
+        further = (further - ["all"]).reject { |sql| tables_of(sql).one? { |table| Equality.filter?(sql, table) } }
+        [scope_sql, *further, *scopes, *@alternatives].each do |sql|
+          read.call(sql) { |table| Equality.of(sql, table).to_a.reject { |_, value| Association::OwnerKey.value?(value) } }
+        end
+        @links.each { |link| read.call(link.sql) { |table| link.values(table, root, &scope) } }
+        found.filter_map { |table, values| columns.map { |column| [table, *values.assoc(column)] }.find { |part| part.size == 3 } }
       end
 
       # @return [Boolean] whether the scope of an association may choose other tables in each request
@@ -53,8 +89,17 @@ module Castellan
       def visit(node, adapter)
         found = reasons_of(node, adapter)
         found.empty? ? read(node, adapter) : @reasons.concat(found)
-        node.edges.each { |edge| edge.nodes.each { |below| visit(below, adapter.related(below.definition.model)) } }
+        node.edges.each do |edge|
+          edge.nodes.each do |below|
+            related = adapter.related(below.definition.model)
+            @alternatives << own(related) if edge.alternatives
+            visit(below, related)
+          end
+        end
       end
+
+      def own(adapter) = "SELECT 1 FROM #{adapter.types.table}"
+      def tables_of(sql) = @adapter.scopes.statement_tables(sql)
 
       def reasons_of(node, adapter)
         return ["#{node.definition.type}: it has no model, so a change of its objects cannot be noticed"] if adapter.model.nil?
@@ -76,18 +121,28 @@ module Castellan
 
       def read(node, adapter)
         here(adapter)
-        @fixed << "SELECT 1 FROM #{adapter.types.table}"
-        node.columns.each { |column| walk(adapter, column.path) }
-        node.edges.each { |edge| walk(adapter, [edge.relationship.association_name]) unless edge.alternatives }
+        @fixed << own(adapter)
+        node.columns.each { |column| walk(adapter, column.path, node) }
+        node.edges.each { |edge| walk(adapter, [edge.relationship.association_name], node, edge) unless edge.alternatives }
       end
 
-      def walk(adapter, path)
+      def walk(adapter, path, node, edge = nil)
         path.reduce(adapter) do |level, name|
           association = level.association(name)
           association.stable? ? @fixed << association.lazy.whole_sql : @scoped << association
+          link(association, node.equal?(@root) && level.equal?(adapter), edge)
           here(association.adapter)
           association.adapter
         end
+      end
+
+      # A limit applies before the scope of the related resource, and so does the choice of a has_one.
+      def link(association, of_root, edge)
+        return unless association.stable?
+
+        related = edge ? edge.relationship.definitions : []
+        narrowed = related.one? && (association.direct? || association.macro == :belongs_to) && association.lazy.plain?
+        @links << Link.new(association.lazy.whole_sql, (association.owner_key if of_root), (related.first if narrowed)).freeze
       end
 
       # Another database may have a table of the same name.

@@ -15,7 +15,7 @@ module Castellan
     # The schema dumper writes this line into schema.rb, so loading the schema installs the triggers;
     # structure.sql contains the triggers themselves. Only for PostgreSQL and SQLite.
     module ActiveRecordSchema
-      COUNTERS = /\Acastellan_(?:versions|records|record_tables)\z/ # the last two by older versions
+      COUNTERS = /\Acastellan_(?:versions|buckets|records|record_tables)\z/ # the last two by older versions
       LONGEST_LINE = 100
       private_constant :COUNTERS, :LONGEST_LINE
 
@@ -32,8 +32,9 @@ module Castellan
       module Statements
         # Installs the triggers of {ExactVersions}. Idempotent, but it invalidates cached documents of these
         # tables.
-        # @param tables [Array<String, Symbol>] with `notify: true` as the last, writes also notify {NotifiedVersions}
-        #   (PostgreSQL; nothing on SQLite)
+        # @param tables [Array<String, Symbol>] with `notify: true` as the last, writes also notify {NotifiedVersions}; with
+        #   `by: :account_id` (a column or several) the values of the column have versions of their own, see {Dependency}.
+        #   PostgreSQL; neither does anything on SQLite
         # @raise [ConfigurationError] for other databases, or an invalid table name
         def castellan_versions(*tables)
           options = castellan_options(tables)
@@ -48,14 +49,16 @@ module Castellan
           transaction { names.each { |name| castellan_triggers.uninstall(name).each { |sql| execute(sql) } } }
         end
 
-        # @param notify [Boolean] those that notify, or those that do not
-        # @return [Array<String>] tables with triggers, for schema.rb
-        def castellan_version_tables(notify: false)
-          return [] unless adapter_name.match?(/postg/i) || (adapter_name.match?(/sqlite/i) && table_exists?("castellan_versions"))
+        # @return [Hash{Hash => Array<String>}] tables with triggers by their options, for schema.rb
+        def castellan_version_tables
+          return {} unless adapter_name.match?(/postg/i) || (adapter_name.match?(/sqlite/i) && table_exists?("castellan_versions"))
+          return { {} => select_values(castellan_triggers.installed) } if castellan_triggers == SQLiteTriggers
 
-          return notify ? [] : select_values(castellan_triggers.installed) if castellan_triggers == SQLiteTriggers
-
-          select_values(castellan_triggers.installed(notify: notify))
+          columns = table_exists?("castellan_buckets") ? select_rows(castellan_triggers.columns).to_h : {}
+          [false, true].flat_map { |notify|
+            select_values(castellan_triggers.installed(notify: notify))
+              .map { |table| [table, { by: columns[table]&.split(","), notify: notify || nil }.compact] }
+          }.group_by(&:last).transform_values { |tables| tables.map(&:first) }
         end
 
         private
@@ -63,10 +66,10 @@ module Castellan
         # A migration passes its arguments on as one list.
         def castellan_options(tables)
           options = tables.last.is_a?(Hash) ? tables.last : {}
-          unknown = options.keys - %i[notify]
-          raise ConfigurationError, "castellan_versions takes notify: true, got #{unknown.first}:" if unknown.any?
+          unknown = options.keys - %i[notify by]
+          raise ConfigurationError, "castellan_versions takes notify: true and by: :account_id, got #{unknown.first}:" if unknown.any?
 
-          options[:notify] && castellan_triggers == PostgresTriggers ? { notify: true } : {}
+          castellan_triggers == PostgresTriggers ? { notify: options[:notify] == true, by: [*options[:by]].map(&:to_s) } : {}
         end
 
         def castellan_triggers
@@ -107,11 +110,9 @@ module Castellan
 
         def tables(stream)
           super
-          [false, true].each do |notify|
-            names = @connection.castellan_version_tables(notify: notify).reject { |name| ignored?(name) }
-            names = names.map { |name| remove_prefix_and_suffix(name).inspect }
-            names << "notify: true" if notify && names.any?
-            castellan_line(stream, names) if names.any?
+          @connection.castellan_version_tables.each do |options, tables|
+            names = tables.reject { |name| ignored?(name) }.map { |name| remove_prefix_and_suffix(name).inspect }
+            castellan_line(stream, names + options.map { |name, value| "#{name}: #{value.inspect}" }) if names.any?
           end
         end
 

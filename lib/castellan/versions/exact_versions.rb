@@ -16,6 +16,10 @@ module Castellan
     # partition or inheriting table has none, logical replication fills the table, or row-level security is
     # on. Disabling a trigger, ALTER TABLE and attaching a partition change the token.
     #
+    # `install(%w[posts], by: "account_id")` also counts the changes of rows with each value of a column (an integer or a UUID,
+    # in one of 1,024 buckets, so that two values may share a version): for documents of one tenant, or of one record. SQLite
+    # counts tables only, because `INSERT OR REPLACE` deletes rows of other values without a trigger.
+    #
     # Misses changes outside of tables (a replaced function, a renamed enum label, swapped column names on
     # PostgreSQL); for SQLite see {SQLiteTriggers}. A replica is exact about its own state: read version and
     # data from the same replica.
@@ -42,10 +46,13 @@ module Castellan
         return if Castellan.off?
         return "0" if dependencies.empty?
 
-        tables = dependencies.map(&:table)
         read do |raw|
-          statement = @statements.fetch(tables) { statement(tables.uniq) }
-          @connections.observe(raw, statement.sql) { reader.value(raw, statement.sql, statement.tokens) }
+          parts = dependencies.any?(&:value) && parts?(raw)
+          counters = dependencies.map(&(parts ? :counter : :table))
+          statement = @statements.fetch(counters) { statement(parts ? counters : counters.uniq) }
+          @connections.observe(raw, statement.sql) do
+            parts ? reader.value(raw, statement.sql, dependencies.filter_map(&:value)) : reader.value(raw, statement.sql, statement.tokens)
+          end
         end
       end
 
@@ -56,10 +63,10 @@ module Castellan
       # Installs the triggers, each table in a transaction. Idempotent, but it invalidates cached documents.
       # @param tables [Array<String>]
       # @param notify [Boolean] whether writes also notify {NotifiedVersions}; nothing on SQLite
-      def install(tables, notify: false)
-        tables.each { |table|
-          @connections.execute(triggers.install(Dependency.new(table).table, **(notify && postgres? ? { notify: true } : {})))
-        }
+      # @param by [String, Symbol, Array] columns whose values get versions of their own, see {Dependency}; nothing on SQLite
+      def install(tables, notify: false, by: [])
+        options = postgres? ? { notify: notify, by: [*by].map(&:to_s) } : {}
+        tables.each { |table| @connections.execute(triggers.install(Dependency.new(table).table, **options)) }
         nil
       end
 
@@ -107,6 +114,11 @@ module Castellan
       # Checks that the counters exist: otherwise the SELECT fails and aborts a transaction on PostgreSQL.
       def ready?(raw)
         @ready ||= !reader.value(raw, triggers.ready).nil?
+      end
+
+      # An older version of the gem has installed no function for them.
+      def parts?(raw)
+        @parts ||= postgres? && !reader.value(raw, triggers.parts).nil?
       end
 
       def statement(tables)

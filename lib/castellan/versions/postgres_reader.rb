@@ -24,8 +24,9 @@ module Castellan
       end
 
       # @return [String, nil]
-      def value(raw, sql, _tokens = nil)
-        result = @prepared ? PostgresStatements.for(raw).exec(sql, NONE) : raw.exec_params(sql, NONE)
+      def value(raw, sql, values = nil)
+        values ||= NONE
+        result = @prepared ? PostgresStatements.for(raw).exec(sql, values) : raw.exec_params(sql, values)
         result.getvalue(0, 0) if result.ntuples.positive?
       ensure
         result&.clear

@@ -23,17 +23,30 @@ module Castellan
     # includes their counters, and each of them needs its trigger. So do its parents: a statement
     # that names a parent changes the rows of the table without running its trigger.
     #
+    # `by:` adds four triggers that count the changed rows by the values of these columns, OLD and NEW, in buckets: bucket -1
+    # is part of every version by the column, and counts TRUNCATE, statements that change many buckets, and values that are
+    # neither integers nor UUIDs. A table with partitions, parents or heirs has the version of the table instead.
+    #
     # The table and functions are created in the first schema of the search path, next to `schema_migrations`.
     # Every role can read the counters; only the triggers write them. In a transaction that has written the
     # token is NULL: its changes may be rolled back, so its reads must not be cached.
     module PostgresTriggers
       TRIGGER = "castellan_version"
       OLD_TRIGGER = "castellan_record_version"
+      BY_TRIGGER = "castellan_version_by_"
+      ROWS = { "insert" => "NEW TABLE AS castellan_new", "delete" => "OLD TABLE AS castellan_old",
+               "update" => "OLD TABLE AS castellan_old NEW TABLE AS castellan_new", "truncate" => nil }.freeze
+      BUCKETS = 1024
+      MOST_BUCKETS = 16 # of one statement; one that changes more counts for all
+      BUCKETED = '\\A(?:0|-?[1-9][0-9]*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\Z'
       CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
       TABLES = [
         "CREATE TABLE IF NOT EXISTS castellan_versions (relation oid NOT NULL, shard bigint GENERATED ALWAYS AS IDENTITY, " \
         "n bigint NOT NULL, PRIMARY KEY (relation, shard)) WITH (fillfactor = 50)",
-        "GRANT SELECT ON castellan_versions TO PUBLIC"
+        "GRANT SELECT ON castellan_versions TO PUBLIC",
+        "CREATE TABLE IF NOT EXISTS castellan_buckets (relation oid NOT NULL, by text NOT NULL, bucket integer NOT NULL, " \
+        "shard bigint GENERATED ALWAYS AS IDENTITY, n bigint NOT NULL, PRIMARY KEY (relation, by, bucket, shard)) WITH (fillfactor = 50)",
+        "GRANT SELECT ON castellan_buckets TO PUBLIC"
       ].freeze
       # %1$I is the schema. SECURITY DEFINER functions must not use the caller's search_path.
       FUNCTIONS = [
@@ -97,6 +110,75 @@ module Castellan
           END $f$
         SQL
       ].freeze
+      BUCKET_FUNCTIONS = [
+        <<~SQL,
+          CREATE OR REPLACE FUNCTION castellan_bucket(value text) RETURNS integer LANGUAGE sql IMMUTABLE AS $f$
+            SELECT CASE WHEN lower(value) ~ '#{BUCKETED}' THEN abs(hashtext(lower(value) COLLATE "C") %% #{BUCKETS}) ELSE -1 END
+          $f$
+        SQL
+        <<~SQL,
+          CREATE OR REPLACE FUNCTION castellan_bump_buckets() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+          SET search_path = pg_catalog, pg_temp AS $f$
+          DECLARE
+            named text;
+            changed integer[];
+            one integer;
+            free bigint;
+          BEGIN
+            FOREACH named IN ARRAY TG_ARGV LOOP
+              IF TG_OP = 'INSERT' THEN
+                changed := ARRAY(SELECT DISTINCT %1$I.castellan_bucket(to_jsonb(r) ->> named) FROM castellan_new r);
+              ELSIF TG_OP = 'DELETE' THEN
+                changed := ARRAY(SELECT DISTINCT %1$I.castellan_bucket(to_jsonb(r) ->> named) FROM castellan_old r);
+              ELSIF TG_OP = 'UPDATE' THEN
+                changed := ARRAY(SELECT %1$I.castellan_bucket(to_jsonb(r) ->> named) FROM castellan_old r
+                           UNION SELECT %1$I.castellan_bucket(to_jsonb(r) ->> named) FROM castellan_new r);
+              ELSE
+                changed := ARRAY[-1];
+              END IF;
+              CONTINUE WHEN changed = '{}';
+              IF -1 = ANY (changed) OR cardinality(changed) > #{MOST_BUCKETS} OR NOT EXISTS (
+                SELECT 1 FROM %1$I.castellan_buckets WHERE relation = TG_RELID AND by = named AND bucket = -1
+              ) THEN
+                changed := ARRAY[-1];
+              END IF;
+              FOREACH one IN ARRAY changed LOOP
+                free := NULL;
+                IF current_setting('transaction_isolation') = 'read committed' THEN
+                  SELECT shard INTO free FROM %1$I.castellan_buckets
+                  WHERE relation = TG_RELID AND by = named AND bucket = one LIMIT 1 FOR UPDATE SKIP LOCKED;
+                END IF;
+                IF free IS NULL THEN
+                  INSERT INTO %1$I.castellan_buckets (relation, by, bucket, n) VALUES (TG_RELID, named, one, #{CLOCK});
+                ELSE
+                  UPDATE %1$I.castellan_buckets SET n = greatest(n + 1, #{CLOCK})
+                  WHERE relation = TG_RELID AND by = named AND bucket = one AND shard = free;
+                END IF;
+              END LOOP;
+            END LOOP;
+            RETURN NULL;
+          END $f$
+        SQL
+        <<~SQL
+          -- The version of the rows with this value, or that of the table.
+          CREATE OR REPLACE FUNCTION castellan_version_by(watched oid, named text, value text) RETURNS text
+          LANGUAGE plpgsql STABLE AS $f$
+          DECLARE token text;
+          BEGIN
+            SELECT c.xmin::text || '=' || (
+              SELECT string_agg(xmin::text, '-' ORDER BY tgname) FROM pg_catalog.pg_trigger
+              WHERE tgrelid = watched AND starts_with(tgname::text, '#{BY_TRIGGER}') AND tgenabled = 'A' HAVING count(*) = #{ROWS.size}
+            ) || '=' || (
+              SELECT sum(n) FROM %1$I.castellan_buckets WHERE relation = watched AND by = named
+              AND bucket IN (-1, %1$I.castellan_bucket(value)) HAVING bool_or(bucket = -1)
+            ) INTO token FROM pg_catalog.pg_class c
+            WHERE c.oid = watched AND c.relkind = 'r' AND NOT c.relrowsecurity AND NOT c.relhassubclass
+              AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid)
+              AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel WHERE srrelid = c.oid);
+            RETURN coalesce(token, %1$I.castellan_version(watched));
+          END $f$
+        SQL
+      ].freeze
       # Drops objects of versions before 0.2 after their last trigger is gone.
       OLD_SCHEMA = <<~SQL
         DO $do$
@@ -114,30 +196,40 @@ module Castellan
           END IF;
         END $do$
       SQL
-      private_constant :OLD_TRIGGER, :CLOCK, :TABLES, :FUNCTIONS, :OLD_SCHEMA
+      private_constant :OLD_TRIGGER, :BY_TRIGGER, :ROWS, :BUCKETS, :MOST_BUCKETS, :BUCKETED, :CLOCK, :TABLES, :FUNCTIONS,
+                       :BUCKET_FUNCTIONS, :OLD_SCHEMA
 
       module_function
 
       # @param table [String] table; its partitions and inheriting tables are included
       # @param notify [Boolean] whether a write also sends a notification, see {NotifiedVersions}
+      # @param by [Array<String>] columns whose values have versions of their own
       # @return [Array<String>] SQL statements
-      def install(table, notify: false)
-        [*TABLES, *FUNCTIONS.map { |sql| create_function(sql) },
-         "DELETE FROM castellan_versions WHERE NOT EXISTS (SELECT 1 FROM pg_class WHERE oid = relation)",
-         install_family(table, notify), OLD_SCHEMA]
+      def install(table, notify: false, by: [])
+        forget = %w[castellan_versions castellan_buckets].map do |counters|
+          "DELETE FROM #{counters} WHERE NOT EXISTS (SELECT 1 FROM pg_class WHERE oid = relation)"
+        end
+        [*TABLES, *(FUNCTIONS + BUCKET_FUNCTIONS).map { |sql| create_function(sql) }, *forget,
+         install_family(table, notify), install_by(table, by), OLD_SCHEMA]
       end
 
       # @param table [String]
       # @return [Array<String>] SQL statements
       def uninstall(table)
-        [*TABLES, each_of_family(table, "EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %s', watched);"),
+        [*TABLES, each_of_family(table, "EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %s', watched);"), install_by(table, []),
          "DELETE FROM castellan_versions WHERE relation = #{regclass(table)}"]
       end
 
-      # @param tables [Array<String>]
-      # @return [String] SELECT of one text, without parameters; NULL if a version is unknown
-      def current(tables)
-        versions = tables.map { |table| "castellan_version(#{relation(table)})" }
+      # @param counters [Array<String>] see {Dependency#counter}; a column has a parameter for its value
+      # @return [String] SELECT of one text; NULL if a version is unknown
+      def current(counters)
+        parameter = 0
+        versions = counters.map do |counter|
+          table, column = counter.split
+          next "castellan_version(#{relation(table)})" unless column
+
+          "castellan_version_by(#{relation(table)}, #{literal(column)}, $#{parameter += 1}::text)"
+        end
         "SELECT #{versions.join(" || '.' || ")} WHERE txid_current_if_assigned() IS NULL"
       end
 
@@ -162,6 +254,17 @@ module Castellan
         "SELECT '1' WHERE to_regprocedure('castellan_version(oid, boolean)') IS NOT NULL"
       end
 
+      # @return [String] SELECT of one value, '1' if the function for versions by a column is installed
+      def parts
+        "SELECT '1' WHERE to_regprocedure('castellan_version_by(oid, text, text)') IS NOT NULL"
+      end
+
+      # @return [String] SELECT of the visible tables with columns of `by:`, and these as one text with commas
+      def columns
+        "SELECT c.relname, string_agg(DISTINCT b.by, ',') FROM castellan_buckets b JOIN pg_catalog.pg_class c ON c.oid = b.relation " \
+          "WHERE b.bucket = -1 AND pg_catalog.pg_table_is_visible(c.oid) GROUP BY 1"
+      end
+
       # @param notify [Boolean] those that notify, or those that do not
       # @return [String] SELECT of the tables in the search path for which {.install} was called
       def installed(notify: false)
@@ -175,7 +278,7 @@ module Castellan
       def enable_always
         "DO $do$ DECLARE watched record; BEGIN " \
           "FOR watched IN SELECT tgrelid::regclass AS name, tgname FROM pg_catalog.pg_trigger " \
-          "WHERE tgname = '#{TRIGGER}' AND tgenabled = 'O' LOOP " \
+          "WHERE starts_with(tgname::text, '#{TRIGGER}') AND tgenabled = 'O' LOOP " \
           "EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', watched.name, watched.tgname); END LOOP; END $do$"
       end
 
@@ -192,6 +295,22 @@ module Castellan
           EXECUTE format('CREATE TRIGGER #{TRIGGER} AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON %1$s ' ||
             'FOR EACH STATEMENT EXECUTE FUNCTION castellan_bump(#{"''notify''" if notify}); ALTER TABLE %1$s ENABLE ALWAYS TRIGGER #{TRIGGER}', watched);
         SQL
+      end
+
+      # A column that does not exist raises. The lock of {install_family} is still held.
+      def install_by(table, columns)
+        create = ROWS.map do |event, rows|
+          "CREATE TRIGGER #{BY_TRIGGER}#{event} AFTER #{event} ON #{quote(table)} #{"REFERENCING #{rows} " if rows}FOR EACH STATEMENT " \
+            "EXECUTE FUNCTION castellan_bump_buckets(#{columns.map { |column| literal(column) }.join(", ")}); " \
+            "ALTER TABLE #{quote(table)} ENABLE ALWAYS TRIGGER #{BY_TRIGGER}#{event};"
+        end
+        drop = ROWS.keys.map { |event| "DROP TRIGGER IF EXISTS #{BY_TRIGGER}#{event} ON #{quote(table)};" }
+        count = columns.map do |column|
+          "PERFORM #{quote(column)} FROM #{quote(table)} LIMIT 0; " \
+            "INSERT INTO castellan_buckets (relation, by, bucket, n) VALUES (#{regclass(table)}, #{literal(column)}, -1, #{CLOCK});"
+        end
+        create.clear if columns.empty?
+        "DO $do$ BEGIN #{[*drop, "DELETE FROM castellan_buckets WHERE relation = #{regclass(table)};", *count, *create].join(" ")} END $do$"
       end
 
       def each_of_family(table, body)
@@ -226,7 +345,7 @@ module Castellan
       def literal(text)
         "'#{text.gsub("'", "''")}'"
       end
-      private_class_method :create_function, :install_family, :each_of_family, :relation, :regclass
+      private_class_method :create_function, :install_family, :install_by, :each_of_family, :relation, :regclass
       private_class_method :quote, :literal
     end
   end

@@ -40,6 +40,16 @@ module Castellan
         first ? "add_castellan_versions" : "add_castellan_versions_of_#{tables.join("_and_").gsub(/\W/, "_")[0, 60]}"
       end
 
+      # @return [Array<String>] the arguments of each line; tables that have a column of `cache by:` name it
+      def lines
+        by = cached.flat_map { |resource| resource.definition.caching.by }.uniq
+        connection = ::ActiveRecord::Base.connection
+        tables.group_by { |table| by & connection.columns(table).map(&:name) }.map do |columns, names|
+          [*names.map { |table| table.match?(/\A[a-z_]\w*\z/) ? ":#{table}" : table.inspect },
+           *("by: %i[#{columns.join(" ")}]" if columns.any?)].join(", ")
+        end
+      end
+
       # @return [Array<String>] tables of cached resources' documents, with and without each include, without
       #   versions
       def tables
