@@ -17,7 +17,6 @@ require_relative "plan/comparisons"
 require_relative "plan/cursor"
 require_relative "plan/include_tree"
 require_relative "plan/fields"
-require_relative "plan/known_requests"
 require_relative "plan/request"
 require_relative "plan/compiler"
 

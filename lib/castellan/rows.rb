@@ -26,7 +26,6 @@ module Castellan
     autoload :ActiveRecordRows, "castellan/rows/active_record_rows"
     autoload :SequelRows, "castellan/rows/sequel_rows"
     autoload :PostgresDriver, "castellan/rows/postgres_driver"
-    autoload :PostgresPipeline, "castellan/rows/postgres_pipeline"
 
     TABLES = {} # rubocop:disable Style/MutableConstant
     TABLES_LOCK = Mutex.new
@@ -131,7 +130,6 @@ require_relative "rows/column_values"
 require_relative "rows/correlated"
 require_relative "rows/inheritance"
 require_relative "rows/link"
-require_relative "rows/blocks"
 require_relative "rows/json_value"
 require_relative "rows/computed_members"
 require_relative "rows/model_reasons"

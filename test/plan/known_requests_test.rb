@@ -59,5 +59,5 @@ class KnownRequestsTest < Minitest::Test
   private
 
   def parse(query, **options) = Castellan::Plan::Request.parse(definition, query, **options)
-  def known = definition.derive(:known_requests) { Castellan::Plan::KnownRequests.new }
+  def known = definition.derive(:known_requests) { Castellan::BoundedCache.new }
 end

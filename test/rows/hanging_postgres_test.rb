@@ -47,7 +47,7 @@ class HangingPostgresTest < Minitest::Test
 
   def setup
     needs :postgres
-    skip "this pg has no pipelines" unless Castellan::Rows::PostgresPipeline.possible?
+    skip "this pg has no pipelines" unless Castellan::Rows::PostgresDriver::Pipeline.possible?
     url = URI(Castellan::TestServers.postgres_url)
     PG.connect(url.to_s).then { |connection| connection.exec(TABLES) && connection.close }
     @proxy = Castellan::StallingProxy.new(url.port)

@@ -5,7 +5,7 @@ require "json"
 require "timeout"
 require_relative "active_record_world"
 
-# PostgresPipeline sends independent SELECTs together; after any error or interrupt the connection is as
+# PostgresDriver::Pipeline sends independent SELECTs together; after any error or interrupt the connection is as
 # before.
 class PostgresPipelineTest < Minitest::Test
   FAILING = "SELECT 1 / (id - 1) FROM generate_series(1, 1) id"
@@ -15,7 +15,7 @@ class PostgresPipelineTest < Minitest::Test
 
   def setup
     needs :postgres
-    skip "this pg has no pipelines" unless Castellan::Rows::PostgresPipeline.possible?
+    skip "this pg has no pipelines" unless Castellan::Rows::PostgresDriver::Pipeline.possible?
     answers("SELECT 1", "SELECT 2") # loads and prepares everything before a test's timeout runs
   end
 

@@ -107,7 +107,7 @@ module Castellan
         @any = true
         @records ||= code.columns.nil? && !pure
         varied = node.definition.variation
-        if Rows::Blocks.takes_viewer?(code.block) && !varied
+        if Rows::ComputedMembers::Blocks.takes_viewer?(code.block) && !varied
           obstacle(node, name, "its block takes the viewer", code.location, VIEWER)
         elsif code.columns.nil? && !pure
           obstacle(node, name, "its block gets the whole record", code.location, RECORD)

@@ -19,11 +19,13 @@ module Castellan
       FAMILIES = %w[include fields filter sort page].freeze
       # Pages that begin at a higher row are refused.
       MAX_OFFSET = 10_000_000
+      # Longer parameters are parsed each time, in bytes.
+      LONGEST = 1_000
       NO_VALUES = {}.freeze
       NOTHING = [].freeze
       VALUES = %i[filter sort page].freeze
       PAGES = { number: %w[number size], cursor: %w[size after before] }.freeze
-      private_constant :NO_VALUES, :NOTHING, :VALUES, :PAGES
+      private_constant :LONGEST, :NO_VALUES, :NOTHING, :VALUES, :PAGES
 
       # @return [Hash{Symbol => Hash}] see {IncludeTree}
       # @return [Fields]
@@ -57,9 +59,22 @@ module Castellan
         by_client = options.keys - fixed.keys
         return new(definition, **options, by_client: by_client) if VALUES.any? { |family| options.key?(family) }
 
-        known = by_client.include?(:include) ? :known_requests_of_clients : :known_requests
-        definition.derive(known) { KnownRequests.new }.fetch(options) { new(definition, **options, by_client: by_client) }
+        known = definition.derive(by_client.include?(:include) ? :known_requests_of_clients : :known_requests) { BoundedCache.new }
+        known[options] || new(definition, **options, by_client: by_client).tap do |request|
+          known.fetch(copy(options)) { request } if options.to_s.bytesize <= LONGEST
+        end
       end
+
+      # The caller may change the parameters later.
+      def self.copy(value)
+        case value
+        when Hash then value.to_h { |name, inner| [copy(name), copy(inner)] }.freeze
+        when Array then value.map { |inner| copy(inner) }.freeze
+        when String then -value
+        else value
+        end
+      end
+      private_class_method :copy
 
       # @return [Request] the request without parameters
       def self.plain(definition) = definition.derive(:plain_request) { new(definition) }

@@ -46,7 +46,7 @@ module Castellan
       end
 
       # @return [Boolean] whether several SELECTs can be sent to the database in one round trip
-      def overlaps? = name == :postgres && PostgresPipeline.possible?
+      def overlaps? = name == :postgres && PostgresDriver::Pipeline.possible?
 
       # @param expression [String] the SQL expression that is compared
       # @param type [String] the column's database type

@@ -104,30 +104,16 @@ module Castellan
       def same_moment?(value, part) = value.respond_to?(:utc) && part.match?(CLOCK)
       private_class_method :reading, :written_so, :same_moment?
 
-      # Selects rows of a model by ids, without building a relation. The statement is always the same.
+      # Selects rows of a model by values of its id column, without building a relation. The statement is always the same.
       #
-      #   chosen = Ids::Chosen.new(User.all, [7, 8], :id) { |scope, ids| scope.where(id: ids) }
+      #   chosen = Ids::Chosen.new(User.all, [7, 8], :id, ->(scope, ids) { scope.where(id: ids) })
       #   chosen.ids        # => [7, 8]
       #   chosen.relation   # => User.where(id: [7, 8])
       #
       # Only for scopes without conditions, order and limit.
-      class Chosen
-        # @return [Object] the relation or dataset of all rows
-        # @return [Array<Integer, String>] values of the column
-        # @return [Symbol] the id column
-        attr_reader :scope, :ids, :column
-
-        def initialize(scope, ids, column, &narrow)
-          @scope = scope
-          @ids = ids
-          @column = column
-          @narrow = narrow
-        end
-
+      Chosen = Struct.new(:scope, :ids, :column, :narrow) do
         # @return [Object] the relation or dataset narrowed to the ids
-        def relation
-          @relation ||= @narrow.call(scope, ids)
-        end
+        def relation = @relation ||= narrow.call(scope, ids)
       end
 
       # Holds ids as the text of a PostgreSQL array, built in C without a Ruby object for each id.

@@ -71,36 +71,18 @@ module Castellan
         @here.fetch(adapter) { @here[adapter] = adapter.equal?(@first) || @first.same_database?(adapter) }
       end
 
-      # Holds one SELECT that a {Reading} sends: its SQL, its ids, and the block that receives its rows.
-      class Query
-        # @return [Object] the adapter of the rows
-        # @return [String] SQL
-        # @return [Array<Integer, String>, Ids::List, nil] the ids for the SQL's one placeholder
-        # @return [Boolean] whether the SQL is one of few that repeat
-        # @return [Boolean] whether an index finds the rows of one id
-        attr_reader :adapter, :sql, :ids, :kept, :indexed
-
-        # @return [Array<Array>, PG::Result, nil] nil until the query has run
-        attr_accessor :rows
-
+      # One SELECT that a {Reading} sends, and the block that receives its rows: arrays or a PG::Result, nil until it has run. `ids` are
+      # those of the SQL's one placeholder; `kept` is true for SQL that repeats, `indexed` where an index finds the rows of one id.
+      Query = Struct.new(:adapter, :sql, :ids, :kept, :indexed, :rows, :receive) do
         def initialize(adapter, sql, ids, kept = false, indexed = false, &receive) # rubocop:disable Style/OptionalBooleanParameter -- a Hash less
-          @adapter = adapter
-          @sql = sql
-          @ids = ids
-          @kept = kept
-          @indexed = indexed
-          @receive = receive
+          super(adapter, sql, ids, kept, indexed, nil, receive)
         end
 
         # Calls the block with the rows.
-        def deliver
-          @receive&.call(rows)
-        end
+        def deliver = receive&.call(rows)
 
         # Discards the block, so that the rows are ignored.
-        def discard
-          @receive = nil
-        end
+        def discard = self.receive = nil
       end
     end
   end

@@ -48,7 +48,7 @@ module Castellan
 
         relationship = edge.relationship
         return linked(edge, @records) if relationship.itself?
-        return linked(edge, @records.map(&Blocks.bound(relationship.block, @reading.viewer))) if relationship.block
+        return linked(edge, @records.map(&ComputedMembers::Blocks.bound(relationship.block, @reading.viewer))) if relationship.block
 
         return of_keys(edge) if edge.node.nil? && keys?(edge)
         return of_types_and_keys(edge) if edge.alternatives&.none? && rows?(edge)

@@ -72,10 +72,11 @@ module Castellan
 
       # @param computed [#block, #columns] a computed member; without columns its block takes the record
       def block(computed)
-        block = Blocks.bound(computed.block, @reading.viewer)
+        block = ComputedMembers::Blocks.bound(computed.block, @reading.viewer)
         return @records.map(&block) unless computed.columns
 
-        Blocks.rows(computed.columns, computed.columns.map { |name| @instances.read(@records, name) }, @records.size).map(&block)
+        columns = computed.columns.map { |name| @instances.read(@records, name) }
+        ComputedMembers::Blocks.rows(computed.columns, columns, @records.size).map(&block)
       end
 
       def take(position, index, values)

@@ -43,7 +43,7 @@ module Castellan
         ids = types.integer?(column) ? Ids.integers(ids) : possible(ids, column)
         return with_values(limited(scope), column, ids) unless whole?(scope) && kept_ids?(ids, column)
 
-        Ids::Chosen.new(scope, ids, column.to_sym) { |all, chosen| with_values(all, column, chosen) }
+        Ids::Chosen.new(scope, ids, column.to_sym, ->(all, chosen) { with_values(all, column, chosen) })
       end
 
       # @param ids [Array] values of `column`

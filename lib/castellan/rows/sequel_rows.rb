@@ -97,12 +97,134 @@ module Castellan
       private
 
       def model? = model.is_a?(Class)
+
+      # Reads instances of a Sequel model, or the hashes that a dataset returns, and preloads associations.
+      #
+      #   instances = SequelRows.for(MailLog).instances
+      #   instances.loaded?(log, :category)   # => false
+      class Instances < ObjectRows::Instances
+        def initialize(adapter)
+          @adapter = adapter
+          @model = adapter.model
+          super()
+        end
+
+        def loaded?(record, name)
+          !record.is_a?(::Sequel::Model) || record.new? || record.class.association_reflection(name).nil? || record.associations.key?(name)
+        end
+
+        def all?(records) = records.all? { |record| @model.is_a?(Class) ? record.is_a?(@model) : record.is_a?(Hash) }
+
+        # (see ObjectRows::Instances#preload)
+        def preload(records, names)
+          names.flat_map { |name| name.is_a?(Hash) ? name.to_a : [[name, nil]] }.each do |name, below|
+            missing = records.reject { |record| loaded?(record, name) }
+            @model.dataset.eager(below ? { name => below } : name).send(:eager_load, missing) if missing.any?
+          end
+        end
+
+        # @param name [Symbol] an association
+        # @return [Boolean] whether preloading finds the same records as lazy loading
+        def loads_at_once?(name)
+          reflection = @model.association_reflection(name)
+          !reflection[:instance_specific] && reflection[:allow_eager] != false && !@adapter.association(name).mixed_types?
+        end
+
+        # (see ObjectRows::Instances#preload_where_same)
+        def preload_where_same(records, name)
+          records.group_by(&:class).each do |model, some|
+            instances = model == @model ? self : @adapter.related(model).instances
+            instances.preload(some, [name]) if instances.loads_at_once?(name)
+          end
+        end
+
+        def stored?(records)
+          records.all? { |record| record.is_a?(::Sequel::Model) ? record.is_a?(@model) && !record.new? : !@model.is_a?(Class) }
+        end
+      end
+
+      # Runs SELECTs on Sequel's connection, in the caller's transaction, with Sequel's log and errors.
+      #
+      #   Session.new(DB, Dialect.for(:sqlite)).rows("SELECT id FROM users")   # => [[1], [2]], on PostgreSQL a PG::Result
+      #
+      # Reads go to the :read_only server of a sharded database, as a dataset's do.
+      class Session
+        include ColumnValues
+
+        def initialize(database, dialect)
+          @database = database
+          @dialect = dialect
+        end
+
+        # (see ActiveRecordRows::Session#read)
+        def read(queries)
+          connected do |connection|
+            pipeline = PostgresDriver::Pipeline.new(connection, queries) if queries.size > 1 && pipelines?(connection)
+            queries.each do |query|
+              query.rows = @database.log_connection_yield(query.sql, connection) do
+                next PostgresDriver.texts(pipeline.result) if pipeline
+
+                run(connection, query.sql, query.ids, query.kept, query.indexed)
+              end
+            end
+          ensure
+            PostgresDriver::InterruptedConnection.uninterrupted { pipeline.close } if pipeline
+          end
+        end
+
+        # (see ActiveRecordRows::Session#rows)
+        def rows(sql, ids = nil, kept: false, indexed: false)
+          connected do |connection|
+            @database.log_connection_yield(sql, connection) { run(connection, sql, ids, kept, indexed) }
+          end
+        end
+
+        def raw(&block) = @database.synchronize(SERVER, &block)
+
+        private
+
+        def connected
+          interrupt = nil
+          @database.synchronize(SERVER) do |connection|
+            yield connection
+          rescue Exception => interrupt # rubocop:disable Lint/RescueException, Lint/UselessRescue -- `disconnected` may replace the error
+            raise
+          ensure
+            disconnected(connection) if connection.respond_to?(:finished?)
+          end
+        rescue ::Sequel::DatabaseDisconnectError => error
+          raise interrupt || error
+        rescue ::Sequel::Error
+          raise
+        rescue StandardError => error
+          raise error unless Adapter.driver_error?(error)
+
+          raise ::Sequel.convert_exception_class(error, Adapter.connection_lost?(error) ? ::Sequel::DatabaseDisconnectError : ::Sequel::DatabaseError)
+        end
+
+        # Sequel removes a connection from its pool when this error leaves `synchronize`.
+        # @raise [Sequel::DatabaseDisconnectError] if an interrupt has closed the connection
+        def disconnected(connection)
+          return unless connection.finished?
+
+          raise ::Sequel::DatabaseDisconnectError, "a read was interrupted and the server did not answer, so its connection was closed"
+        end
+
+        def run(connection, sql, ids, kept, indexed)
+          return SqliteStatements.for(connection).rows(sql, ids && @dialect.bind(ids)) if @dialect.name == :sqlite
+
+          PostgresDriver.rows(connection, sql, ids, prepared: kept && direct?(connection), indexed: indexed)
+        end
+
+        def pipelines?(connection) = @dialect.overlaps? && direct?(connection)
+
+        # Behind a connection pooler, statements are neither prepared nor sent in a pipeline, which it may not support.
+        def direct?(connection) = PostgresStatements.for(connection).direct?
+      end
     end
   end
 end
 
-require_relative "sequel_rows/instances"
-require_relative "sequel_rows/session"
 require_relative "sequel_rows/column_types"
 require_relative "sequel_rows/scope_identity"
 require_relative "sequel_rows/scopes"

@@ -15,7 +15,7 @@ class SequelSessionTest < Minitest::Test
 
   def setup
     needs :postgres
-    skip "this pg has no pipelines" unless Castellan::Rows::PostgresPipeline.possible?
+    skip "this pg has no pipelines" unless Castellan::Rows::PostgresDriver::Pipeline.possible?
     @databases = []
   end
 

@@ -28,10 +28,10 @@ module Castellan
         end
 
         def loaded?(record, name)
-          return record.new_record? || record.association(name).loaded? if own?(record, name)
+          own = own?(record, name)
+          return true unless own || (record.is_a?(::ActiveRecord::Base) && record.class.reflect_on_association(name))
 
-          !record.is_a?(::ActiveRecord::Base) || record.new_record? || record.class.reflect_on_association(name).nil? ||
-            record.association(name).loaded?
+          record.new_record? || record.association(name).loaded?
         end
 
         # (see ObjectRows::Instances#related)

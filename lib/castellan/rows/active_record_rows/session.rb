@@ -90,13 +90,13 @@ module Castellan
 
         # Query transformers may change each statement, so those statements are not pipelined.
         def pipelines?
-          @dialect.name == :postgres && PostgresPipeline.possible? && @connection.prepared_statements &&
+          @dialect.name == :postgres && PostgresDriver::Pipeline.possible? && @connection.prepared_statements &&
             ::ActiveRecord.query_transformers.empty?
         end
 
         def pipeline(queries)
           queries.each { |query| refuse(query.sql) if @connection.write_query?(query.sql) }
-          PostgresPipeline.new(@connection.raw_connection, queries)
+          PostgresDriver::Pipeline.new(@connection.raw_connection, queries)
         end
 
         # SQL that repeats is compiled once, whether or not its scope is constant.
