@@ -106,6 +106,24 @@ class ResourceGeneratorTest < Minitest::Test
     refute_match(/password|token|diary/, users)
   end
 
+  def test_the_generator_writes_a_resource_that_a_mounted_application_lacks
+    output = run_app(<<~RUBY)
+      generate("Team"); generate("User")
+      File.delete("app/resources/team_resource.rb")
+      Rails.application.reloader.reload!
+      mount = -> { Castellan.app { resource UserResource } }
+      begin mount.call
+      rescue Castellan::DeclarationError => error then puts error.message
+      end
+      require "rails/command"
+      require "rails/commands/generate/generate_command"
+      $stderr = $stdout
+      mount.call
+    RUBY
+    assert_equal 2, output.scan("UserResource needs TeamResource").size, output
+    assert_match(/^castellan: UserResource needs TeamResource/, output)
+  end
+
   def test_a_missing_model_or_table_is_reported
     assert_includes run_app('generate("Usr")'), "Usr is not a model of ActiveRecord (did you mean User?)"
     assert_includes run_app('ActiveRecord::Base.connection.drop_table(:seats); generate("Seat")'), "Seat cannot be read: "

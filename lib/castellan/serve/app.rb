@@ -138,8 +138,10 @@ module Castellan
       def check(resource)
         resource.checked_rows
         [resource.definition, *resource.definition.types].each { |definition| Write.check!(definition) }
-      rescue Castellan::Error
-        raise
+      rescue Castellan::Error => error
+        raise unless defined?(::Rails::Command::GenerateCommand) # which may write the resource that is missing
+
+        warn("castellan: #{error.message}")
       rescue StandardError => error
         warn("castellan: #{resource} is checked with its first document, because its table cannot be read: #{error.message.lines.first}")
       end
