@@ -3,9 +3,19 @@
 require "test_helper"
 require "action_controller"
 require "action_controller/railtie"
+require "rack/deflater"
 require "rack/lint"
 require "rack/mock_request"
 require "serve/journal"
+
+# One resource of the journal that is kept.
+module KeptPosts
+  def self.of(models)
+    return models::KeptPostResource if models.const_defined?(:KeptPostResource, false)
+
+    models.const_set(:KeptPostResource, Class.new(models::PostResource) { cache :exact })
+  end
+end
 
 # `include Castellan::Controller` in controllers of Rails, without and with views.
 module ControllerContract
@@ -61,6 +71,39 @@ module ControllerContract
     assert_includes error.message, "render jsonapi: takes a document, such as"
   end
 
+  # With Rack::Deflater behind it, which compresses what is not compressed yet.
+  def test_a_kept_document_is_sent_in_the_coding_that_the_client_accepts
+    %i[kept kept_json kept_stale].each do |action|
+      keeping do
+        plain = get(action)
+        2.times do
+          response = get(action, "HTTP_ACCEPT_ENCODING" => "gzip")
+          assert_equal ["gzip", "accept, accept-encoding"], [response["content-encoding"], response["vary"].downcase], action
+          assert_equal plain.body, Zlib.gunzip(response.body), action
+        end
+        assert_nil get(action, "HTTP_ACCEPT_ENCODING" => "gzip;q=0, zip")["content-encoding"]
+      end
+    end
+    assert_equal JSON_API, keeping { get(:kept, "HTTP_ACCEPT_ENCODING" => "gzip") }["content-type"]
+  end
+
+  def test_each_coding_has_a_tag_of_its_own
+    keeping do
+      plain, tag = get(:kept)["etag"], zipped(:kept)["etag"]
+      assert_equal "#{plain[..-2]}-gzip\"", tag
+      assert_equal [304, 200], [tag, plain].map { |known| zipped(:kept, "HTTP_IF_NONE_MATCH" => known).status }
+      assert_match(/\A"[^"]+-gzip"\z/, zipped(:kept_json)["etag"])
+      assert_equal 304, zipped(:kept_stale, "HTTP_IF_NONE_MATCH" => zipped(:kept_stale)["etag"]).status
+    end
+  end
+
+  def test_what_is_not_kept_is_compressed_by_the_middleware_alone
+    response = get(:index, "HTTP_ACCEPT_ENCODING" => "gzip")
+    assert_equal ["gzip", get(:index).body], [response["content-encoding"], Zlib.gunzip(response.body)]
+    assert_equal "application/json; charset=utf-8", keeping { get(:kept_json, "HTTP_ACCEPT_ENCODING" => "gzip") }["content-type"]
+    assert_includes keeping { get(:kept_json, "QUERY_STRING" => "callback=f") }.body, "f({"
+  end
+
   def test_other_renderers_and_controllers_stay
     assert_equal ["application/json; charset=utf-8", { "a" => 1 }], [get(:plain)["content-type"], JSON.parse(get(:plain).body)]
     refute_includes parent._renderers, :jsonapi
@@ -73,7 +116,19 @@ module ControllerContract
   def get(action, **env)
     input = env.delete(:input)
     env = Rack::MockRequest.env_for("/posts", **(input ? { input: input } : {})).merge(env.transform_keys(&:to_s))
-    Rack::MockResponse[*controller.action(action).call(env)]
+    app = controller.action(action)
+    Rack::MockResponse[*(env["HTTP_ACCEPT_ENCODING"] ? Rack::Deflater.new(app) : app).call(env)]
+  end
+
+  def zipped(action, **env) = get(action, "HTTP_ACCEPT_ENCODING" => "gzip", **env)
+
+  def keeping
+    before = Castellan.keeper
+    @versions ||= journal.versions.tap { |versions| versions.install(%w[writers posts tags taggings comments]) }
+    Castellan.keep(store: @store ||= Castellan::Store::MemoryStore.new, versions: @versions, compress: %w[gzip])
+    yield
+  ensure
+    Castellan.keeper = before
   end
 
   def controller
@@ -87,6 +142,13 @@ module ControllerContract
         render jsonapi: models::PostResource.document(query: request.query_parameters.except("locale"), viewer: 0)
       end
       define_method(:show) { render jsonapi: models::PostResource.document(id: params[:post], viewer: 0) }
+      kept = KeptPosts.of(models)
+      define_method(:kept) { render jsonapi: kept.document(viewer: 0) }
+      define_method(:kept_json) { render json: kept.document(viewer: 0), callback: params[:callback] }
+      define_method(:kept_stale) do
+        document = kept.document(viewer: 0)
+        render json: document if stale?(**document.validators)
+      end
       define_method(:wrong) { render jsonapi: models::Post.first }
       def plain = render(json: { a: 1 })
       def refuse = raise(Castellan::BadRequest.new("later", status: 503))

@@ -14,7 +14,8 @@ module Castellan
   #   end
   #
   # `render jsonapi:` writes the media type without a charset, the validators, 304, pagination links and, for a record that does
-  # not exist, 404 with an error document. {BadRequest} becomes an error document. Every action negotiates its media types (406,
+  # not exist, 404 with an error document. A kept document is sent in the content coding that the client accepts, with `render json:`
+  # too; Rack::Deflater leaves it as it is. {BadRequest} becomes an error document. Every action negotiates its media types (406,
   # 415); `skip_before_action :negotiate_jsonapi` turns that off.
   module Controller
     NEGOTIATION = HTTP::Negotiation.new
@@ -45,11 +46,42 @@ module Castellan
       answer_jsonapi(document)
     end
 
+    # Rails calls it for `render json: document`. With `stale?`, all codings have its weak tag.
+    # @api private
+    # @param document [Document, Object]
+    # @return [String] the body
+    def _render_with_renderer_json(document, options)
+      return super if !document.is_a?(Document) || options[:callback] || !choose_coding(document)
+
+      response.headers["ETag"] ||= document.etag
+      super(encoded_document(document), options)
+    end
+
     private
 
+    # Chooses one of the content codings in which the document is kept.
+    # @return [Boolean] whether there are any
+    def choose_coding(document)
+      offered = document.rendering.codings
+      return false if offered.empty?
+
+      coding = HTTP::ContentCoding.choose(request.env["HTTP_ACCEPT_ENCODING"], offered)
+      document.rendering.encode(coding) if coding
+      response.headers["Vary"] = [response.headers["Vary"] || "Accept", "Accept-Encoding"].join(", ")
+      true
+    end
+
+    def encoded_document(document)
+      coding = document.rendering.coding
+      response.headers["Content-Encoding"] = coding if coding
+      document.rendering.encoded
+    end
+
     def answer_jsonapi(document)
+      choose_coding(document)
       type, etag, vary = document.headers.values_at("content-type", "etag", "vary")
-      response.headers.update("ETag" => etag, "Vary" => vary)
+      response.headers["ETag"] = etag
+      response.headers["Vary"] ||= vary
       # Rails writes the field from these, and would drop a "private" that stands beside "no-cache".
       response.cache_control.update(document.public? ? { public: true, no_cache: true } : { no_cache: true, extras: ["private"] })
       if HTTP::Preconditions.evaluate(method: request.request_method, headers: request.env, etag: etag) == :not_modified
@@ -58,7 +90,7 @@ module Castellan
       end
 
       write_jsonapi_type(type)
-      document.to_json
+      encoded_document(document)
     end
 
     # JSON:API 1.1, "Server Responsibilities": the media type has no parameter but ext and profile.
