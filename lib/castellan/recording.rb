@@ -215,7 +215,7 @@ module Castellan
     # Notifies each observer that has a method of this name. The events are:
     # - `failed`: the database rejected the statement that is reported next
     # - `preloading(model, associations)`: records of the model get these associations, as the ORM takes them
-    # - `joined(model, rows, records, names)`: a JOIN returned records in several rows each; `names` is the
+    # - `joined(model, rows, records, names)`: a JOIN returned records of several tables; `names` is the
     #   tree of the joined associations
     # - `cache(layer, outcome, started_ns, duration_ns, bytes = nil, age = nil)`: a cache was read or written;
     #   the outcome is :hit, :miss, :part (some of several), :write, or one of {Cache::Events}; `age` is in

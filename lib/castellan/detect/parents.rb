@@ -16,9 +16,11 @@ module Castellan
     # The path follows the loads: preloaded, joined, or queried one owner at a time.
     class Parents
       Parent = Struct.new(:model, :site, :count, :path, :loaded, :also, :walk, keyword_init: true)
-      # Records that a line loads: `path` is the chain of associations from the class `root` to `model`, whose
-      # associations `names` are preloaded as well.
-      Node = Struct.new(:root, :model, :path, :names, :order, :times)
+      # Records that a line loads: `path` is the chain of associations from the class of the `preload` to `model`,
+      # whose associations `names` are preloaded as well.
+      Node = Struct.new(:preload, :model, :path, :names) do
+        def order = preload.order
+      end
       DEEPEST = 4
       private_constant :Node, :DEEPEST
 
@@ -37,7 +39,7 @@ module Castellan
 
         load, node = load_before(owner, group, name)
         return through_group(owner, group, depth) || joined(owner, group) || streamed(owner, group) if load.nil?
-        return preloaded(node, load) if node&.path&.any?
+        return preloaded(node) if node&.path&.any?
 
         (load.times > 1 && through_group(owner, group, depth)) || here(load, owner, group)
       end
@@ -50,7 +52,7 @@ module Castellan
       def load_before(owner, group, name)
         found = @loads.select { |load| fits?(load.model, owner) }.flat_map do |load|
           nodes = nodes(load, owner)
-          nodes << nil if nodes.empty? || nodes.sum(&:times) < load.times
+          nodes << nil if nodes.empty? || nodes.sum { |node| node.preload.times } < load.times
           nodes.map { |node| [load, node] }
         end
         found.max_by { |load, node| [*rank(load, node, group, name), -(node ? node.path.size : 0)] }
@@ -69,10 +71,13 @@ module Castellan
       def walkers(group) = group.count + group.cached
 
       def nodes(load, owner)
-        nodes = @nodes[load.site] ||= @preloads.fetch(load.site, []).reject(&:nested).flat_map do |one|
+        nodes_at(load.site).select { |node| fits?(node.model.name, owner) && fits?(load.model, node.model) }
+      end
+
+      def nodes_at(site)
+        @nodes[site] ||= @preloads.fetch(site, []).reject(&:nested).flat_map do |one|
           below(one, one.model, [], Preload.tree(one.associations))
         end
-        nodes.select { |node| fits?(node.model.name, owner) && fits?(load.model, node.model) }
       end
 
       # The scope of a preloaded association may preload others.
@@ -80,7 +85,7 @@ module Castellan
         nested = @preloads[one.site].select { |other| other.nested && fits?(other.model.name, model) }
         tree = Preload.merge(tree, *nested.map { |other| Preload.tree(other.associations) })
         further = path.size > DEEPEST ? [] : tree.flat_map { |name, rest| steps(one, model, name, rest) }
-        [Node.new(one.model, model, path, tree.keys, one.order, one.times),
+        [Node.new(one, model, path, tree.keys),
          *further.flat_map { |name, target, rest| below(one, target, [*path, name], rest) }]
       end
 
@@ -96,9 +101,10 @@ module Castellan
 
       def models_at(site) = @loads.select { |load| load.site == site }.filter_map { |load| Detect.model(load.model) }
 
-      def preloaded(node, load)
-        root = @loads.find { |other| other.site == load.site && fits?(other.model, node.root) }
-        Parent.new(model: node.root, site: load.site, count: root&.count, path: node.path)
+      def preloaded(node)
+        preload = node.preload
+        root = @loads.find { |other| other.site == preload.site && fits?(other.model, preload.model) } unless preload.join
+        Parent.new(model: preload.model, site: preload.site, count: root&.count, path: node.path)
       end
 
       def fits?(name, owner)
@@ -152,16 +158,11 @@ module Castellan
         Detect.models(owner)&.of_table(walk.shape.table).to_a.any? { |model| fits?(model.name, owner) }
       end
 
-      # A JOIN counts as a load of the first model only; the statement names the other tables.
+      # A JOIN counts as a load of the first model only.
       def joined(owner, group)
-        joins = @groups.select { |other| other.before?(group) && other.shape.tables.size > 1 && !other.shape.write? }
-        joins.each do |other|
-          load = @loads.find { |one| other.sites.key?(one.site) } or next
-          root = Detect.model(load.model) or next
-          names = path_between(root, owner, other.shape.tables) or next
-          return Parent.new(model: root, site: load.site, count: nil, path: names)
-        end
-        nil
+        nodes = @preloads.keys.flat_map { |site| nodes_at(site) }.select { |node| node.path.any? && fits?(node.model.name, owner) }
+        node = nodes.find { |one| one.order < group.order }
+        preloaded(node) if node
       end
 
       # Sequel's `each` yields records one by one without a load event, so search for the statement.
@@ -174,23 +175,6 @@ module Castellan
 
       def reads_several?(shape, owner)
         (!shape.single? || shape.paged?) && shape.records? && SequelModels.of_table(shape.table).include?(owner)
-      end
-
-      # Breadth-first search over associations to the joined tables.
-      def path_between(root, owner, tables)
-        paths = [[root, []]]
-        seen = [root]
-        while (model, names = paths.shift)
-          links = Detect.models(root).links(model).select { |link| link.through.nil? && link.target && tables.include?(link.table) }
-          links.each do |link|
-            return [*names, link.name] if fits?(link.target.name, owner)
-            next if seen.include?(link.target) || names.size >= DEEPEST
-
-            seen << link.target
-            paths << [link.target, [*names, link.name]]
-          end
-        end
-        nil
       end
     end
   end

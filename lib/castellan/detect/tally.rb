@@ -35,8 +35,8 @@ module Castellan
         end
       end
 
-      # Associations that one line preloads. `nested` is whether another preload caused it.
-      Preload = Struct.new(:site, :model, :associations, :nested, :times, :order)
+      # Associations that one line preloads. `nested` is whether another preload caused it, `join` whether it is a JOIN.
+      Preload = Struct.new(:site, :model, :associations, :nested, :join, :times, :order)
 
       # @param slow_ns [Integer, nil] see {#initialize}
       # @return [Recording] the profiler's recording of this request, which counts the same, else one of a new
@@ -143,8 +143,8 @@ module Castellan
       end
 
       # Called by {Recording#notify}.
-      def preloading(model, associations)
-        key = [CallSite.current, model, associations, @owner == Instrument::PRELOAD]
+      def preloading(model, associations, join: false)
+        key = [CallSite.current, model, associations, @owner == Instrument::PRELOAD, join]
         return if @preloads.size >= MOST_LOADS && !@preloads.key?(key)
 
         (@preloads[key] ||= Preload.new(*key, 0, @order += 1)).times += 1
@@ -159,6 +159,7 @@ module Castellan
       # Called by {Recording#notify}.
       # @param names [Hash] the tree of joined associations
       def joined(model, rows, records, names)
+        preloading(model, names, join: true)
         singles.wide(@text.shape, model, rows, records, names) if @text&.shape
       end
 

@@ -140,7 +140,7 @@ module Castellan
         def joined(model, reflections, rows, records)
           loaded(model.name, rows)
           recording = Instrument.subscribed? && Recording.current
-          recording.notify(:joined, model, rows, records, tree(model, reflections)) if recording && records < rows
+          recording.notify(:joined, model, rows, records, tree(model, reflections)) if recording
         end
 
         private

@@ -46,7 +46,7 @@ module Castellan
             rows = list.size
             SequelInstrument.loaded(self, list) if rows > 1
           end
-          SequelInstrument.joined(self, rows, records.size) if records.size < rows
+          SequelInstrument.joined(self, rows, records.size) if rows > 1
           records
         end
       end
@@ -108,14 +108,17 @@ module Castellan
           recording.loaded(model.name, records.size, CallSite.current)
         end
 
-        # Public for {Records}: an eager graph makes fewer records than rows.
+        # Public for {Records}.
         def joined(dataset, rows, records)
           graph = dataset.opts[:eager_graph]
           recording = Instrument.subscribed? && Recording.current
           return unless recording && graph && dataset.respond_to?(:model)
 
-          names = graph[:reflections].reject { |table, _reflection| graph[:requirements].fetch(table, []).any? }
-          recording.notify(:joined, dataset.model, rows, records, names.values.to_h { |reflection| [reflection[:name], {}] })
+          reflections = graph[:reflections]
+          names = reflections.each_key.with_object({}) do |table, tree|
+            [*graph[:requirements][table], table].reduce(tree) { |below, one| below[reflections.fetch(one)[:name]] ||= {} }
+          end
+          recording.notify(:joined, dataset.model, rows, records, names)
         end
       end
     end
