@@ -21,6 +21,15 @@ class ContractTest < Minitest::Test
     ActiveSupport::Notifications.subscribed(->(*) {}, "nothing.castellan") { assert notifier.listening?("nothing.castellan") }
   end
 
+  def test_notifications_name_the_listeners_of_an_event
+    listening = ->(*) {}
+    ActiveSupport::Notifications.subscribed(listening, "nothing.castellan") do
+      found = ActiveSupport::Notifications.notifier.all_listeners_for("nothing.castellan")
+      assert_equal [[listening, false]], found.map { |one| [one.delegate, one.silenced?("nothing.castellan") || false] }
+    end
+    refute ActiveRecord::ExplainRegistry.collect?
+  end
+
   def test_active_record_finds_the_target_of_an_association_in_one_private_method
     assert ActiveRecord::Associations::Association.private_method_defined?(:find_target)
   end

@@ -199,6 +199,12 @@ module ActiveRecordRowsContract
     ActiveRecord.query_transformers.pop
   end
 
+  def test_explain_collects_the_statements_of_rows
+    resource = resource(models::User) { type "users" }
+    collected = ActiveRecord::Base.collecting_queries_for_explain { rows(resource, models::User.where(id: 7)) }
+    assert_equal(1, collected.count { |sql, *| sql.include?("users") })
+  end
+
   def test_errors_are_those_of_active_record
     resource = resource(models::User) {
       type "users"

@@ -151,7 +151,10 @@ module Castellan
         @reader.by_ids(link.edge.node, ids, @reading) { |related| drop(index, link, ids, related.rows) }
       end
 
-      def visible(link) = @reading.scopes.of(link.edge.relationship.definition, link.association.adapter)
+      def visible(link)
+        definition = link.edge.relationship.definition
+        @reading.scopes.of(definition, link.association.adapter) if definition.scope
+      end
 
       # For related rows that are not included.
       def query_visible(index, link, ids, visible)

@@ -16,7 +16,8 @@ module Castellan
 
         EVENT = "sql.active_record"
         NONE = [].freeze
-        private_constant :EVENT, :NONE
+        EXPLAIN = ::ActiveRecord.const_defined?(:ExplainSubscriber) ? ::ActiveRecord::ExplainSubscriber : NilClass
+        private_constant :EVENT, :NONE, :EXPLAIN
 
         # @return [String] the name of the adapter's statements in the log
         def self.name_for(adapter)
@@ -28,7 +29,15 @@ module Castellan
           @connection = connection
           @name = name
           @dialect = dialect
-          @observed = ::ActiveSupport::Notifications.notifier.listening?(EVENT)
+          @observed = Session.observed?
+        end
+
+        # Before ActiveRecord 8.1, the subscriber of `explain` is always there and does nothing outside of `explain`.
+        # @return [Boolean] whether a subscriber reads the events of statements
+        def self.observed?
+          ::ActiveSupport::Notifications.notifier.all_listeners_for(EVENT).any? do |one|
+            !one.silenced?(EVENT) && (!one.delegate.instance_of?(EXPLAIN) || ::ActiveRecord::ExplainRegistry.collect?)
+          end
         end
 
         # Sends the queries in one round trip if possible. The duration of each event is then the wait since

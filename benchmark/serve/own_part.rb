@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+module Benchmarks
+  # Measures what an answer of Castellan costs beside its statements: the processor time of `call`, without that of the same
+  # statements sent by hand on the same connection, in the same pipelines, and of finding the viewer.
+  #
+  #   OwnPart.new(entry) { |env| Token.viewer(env) }.us(9)   # => [231.0, 88.0]: of the call, of the rest
+  class OwnPart
+    CALLS = 200
+
+    # @param entry [Contest::Entry] an application whose statements go to PostgreSQL in pipelines
+    # @yieldparam env [Hash]
+    def initialize(entry, &viewer)
+      @entry = entry
+      @viewer = viewer
+    end
+
+    # @return [Array(Float, Float)] µs, the medians of these rounds
+    def us(rounds)
+      pipelines = recorded
+      found = Array.new(rounds) { [time { @entry.answer }, time { by_hand(pipelines) }] }
+      found.transpose.map { |values| Castellan::Figures.median(values).round(1) }
+    end
+
+    private
+
+    # @return [Array<Array>] of each pipeline its connection, and names and values of its statements
+    def recorded
+      @entry.answer
+      sent = []
+      trace = TracePoint.new(:call) do |point|
+        next unless point.method_id == :initialize && point.defined_class == Castellan::Rows::PostgresPipeline
+
+        sent << %i[connection queries].map { |name| point.binding.local_variable_get(name) }
+      end
+      trace.enable { @entry.answer }
+      abort "#{@entry.name} sends no pipelines" if sent.empty?
+      sent.each_with_index.map { |(connection, queries), index| [connection, prepared(connection, queries, index)] }
+    end
+
+    def prepared(connection, queries, index)
+      queries.each_with_index.map do |query, position|
+        name = "own_part_#{index}_#{position}"
+        connection.prepare(name, query.sql)
+        [name, query.ids ? [Castellan::Rows::PostgresDriver.bind(query.ids)] : []]
+      end
+    end
+
+    def by_hand(pipelines)
+      @viewer.call(@entry.env)
+      pipelines.each do |connection, statements|
+        connection.enter_pipeline_mode
+        statements.each { |name, values| connection.send_query_prepared(name, values) }
+        connection.pipeline_sync
+        statements.each { connection.get_last_result }
+        connection.get_result # of the sync
+        connection.exit_pipeline_mode
+      end
+    end
+
+    def time
+      before = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+      CALLS.times { yield }
+      (Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - before) * 1_000_000 / CALLS
+    end
+  end
+end
