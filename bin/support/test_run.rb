@@ -86,7 +86,7 @@ module Castellan
       { "rubocop" => -> { rake("rubocop") }, **(@all ? other_versions(newest) : {}), "tests" => -> { @all ? whole : part } }
     end
 
-    def part = tests(all_files - files_of(WHOLE_PROGRAMS), processes: PROCESSES)
+    def part = tests(all_files - files_of(WHOLE_PROGRAMS), { "CASTELLAN_TEST" => "part" }, processes: PROCESSES)
     def whole = tests(all_files, { "CASTELLAN_TEST" => "all" }, processes: PROCESSES)
 
     # The newest Rails runs beside the benchmarks, which are too short here to measure anything.

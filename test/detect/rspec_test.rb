@@ -98,7 +98,8 @@ class DetectRspecTest < Minitest::Test
     Dir.mktmpdir do |dir|
       spec = "require_relative 'helper'\n\nRSpec.describe Book do\n#{examples}after { Book.delete_all }\nend\n"
       { "helper.rb" => HELPER, "books_spec.rb" => spec, **files }.each { |name, text| File.write(File.join(dir, name), text) }
-      output, = Open3.capture2e({ "SPEC_OPTS" => nil }, RbConfig.ruby, "-w", "-I#{ROOT}/lib", "-S", "rspec", "books_spec.rb", chdir: dir)
+      run = 'require "rspec/core"; exit RSpec::Core::Runner.run(%w[books_spec.rb])'
+      output = Castellan::PreloadedRails.run(run, chdir: dir, env: { "SPEC_OPTS" => nil }).first
       assert_match(/ #{failures} failures?$/, output)
       output
     end

@@ -106,7 +106,7 @@ class RevisionTest < Minitest::Test
   # @return [Array<String>] attributes, entity tag, and how many statements read the table the second time
   def run_program(environment = {})
     names = Castellan::Keeper::Revision::VARIABLES.to_h { |name| [name, nil] }
-    run_ruby("posts.rb", env: { **names, "CASTELLAN" => nil, **environment }, chdir: @directory).lines(chomp: true)
+    run_rails(%(require "./posts"), env: { **names, "CASTELLAN" => nil, **environment }, chdir: @directory).lines(chomp: true)
   end
 
   def edit(file, from, to)

@@ -16,6 +16,7 @@ module CaseAnswers
   # @param patterns [Array<String>] globs of files below test/serializer
   def of(library, *patterns, env: {})
     KNOWN[[library, patterns, env.keys]] ||= begin
+      env = { "SERIALIZER_SHARE" => "3", **env } if Castellan::TestHelpers.part?
       files = patterns.flat_map { |pattern| Dir[File.join(DIRECTORY, pattern)] }
       output, errors, status = Open3.capture3(env, RbConfig.ruby, "-w", "-I#{ROOT}/lib", File.join(DIRECTORY, "run_cases.rb"), library,
                                               *files)

@@ -25,6 +25,9 @@ module Castellan
     # @return [Boolean] whether `bin/test --all` runs, with large random inputs and every variant of a page
     def self.all? = ENV["CASTELLAN_TEST"] == "all"
 
+    # @return [Boolean] whether the quick `bin/test` runs, with each database and each ORM, but not every pair
+    def self.part? = ENV["CASTELLAN_TEST"] == "part"
+
     # Skips a slow test that rarely fails alone.
     def large_runs_only
       skip "runs with bin/test --all" unless TestHelpers.all?
