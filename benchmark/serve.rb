@@ -15,6 +15,7 @@ Benchmarks::OwnBundle.enter(__FILE__)
 require_relative "serve/contest"
 require_relative "serve/letters"
 require_relative "serve/mail_logs"
+require_relative "serve/own_part"
 require_relative "serve/page"
 
 class ServeBenchmark

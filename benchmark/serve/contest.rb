@@ -38,7 +38,8 @@ module Benchmarks
     # @return [String]
     # @return [Array<Row>]
     # @return [Integer] bytes of the body
-    Result = Struct.new(:title, :rows, :bytes) do
+    # @return [Array(Float, Float), nil] see {OwnPart#us}
+    Result = Struct.new(:title, :rows, :bytes, :own) do
       def row(name) = rows.find { |row| row.name == name } || raise("#{title} has no way #{name.inspect}")
     end
 
@@ -49,11 +50,13 @@ module Benchmarks
     private_constant :CLIENTS, :CPU, :LOST
 
     # @param status [Integer] of every answer
+    # @param own [OwnPart, nil] measured too
     # @param same [Boolean] whether the documents must be equal; of a 304 there is none
-    def initialize(title, entries, status: 200)
+    def initialize(title, entries, status: 200, own: nil)
       @title = title
       @entries = entries
       @status = status
+      @own = own
     end
 
     # @return [Result]
@@ -61,9 +64,10 @@ module Benchmarks
       bytes = check
       ways = @entries.map { |entry| Way.new(entry.name, nil) { entry.answer } }
       paired = Paired.new(ways, rounds: rounds, enough: enough)
+      own = @own&.us(rounds)
       loads = serve(rounds, seconds)
       check
-      Result.new(@title, ways.map { |way| row(way.name, paired, loads.fetch(way.name)) }, bytes)
+      Result.new(@title, ways.map { |way| row(way.name, paired, loads.fetch(way.name)) }, bytes, own)
     end
 
     private

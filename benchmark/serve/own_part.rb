@@ -29,7 +29,7 @@ module Benchmarks
       @entry.answer
       sent = []
       trace = TracePoint.new(:call) do |point|
-        next unless point.method_id == :initialize && point.defined_class == Castellan::Rows::PostgresPipeline
+        next unless point.method_id == :initialize && point.defined_class == Castellan::Rows::PostgresDriver::Pipeline
 
         sent << %i[connection queries].map { |name| point.binding.local_variable_get(name) }
       end

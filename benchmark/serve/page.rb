@@ -20,7 +20,8 @@ module Benchmarks
       ["304 of 100 letters with a flag of the viewer", Letters::VERSIONED, 0.6, Letters::LOOK_UP_304, :rate]
     ].freeze
     FIGURES = { rate: "by rate", cpu_us: "by processor time" }.freeze
-    private_constant :GOALS, :FIGURES
+    MOST_OWN = 150
+    private_constant :GOALS, :FIGURES, :MOST_OWN
 
     # @param results [Array<Contest::Result>]
     def initialize(results, rounds:, short:)
@@ -32,7 +33,7 @@ module Benchmarks
     # @return [String] Markdown
     def to_s
       ["# Served, beside peers and hand-written lambdas", "", preface, *(goals unless @short),
-       *@results.flat_map { |result| ["", "## #{heading(result)}", "", *table(result)] },
+       *@results.flat_map { |result| ["", "## #{heading(result)}", "", *table(result), *own_line(result)] },
        ""].join("\n")
     end
 
@@ -49,11 +50,23 @@ module Benchmarks
       "Written by `rake bench:serve`: Ruby #{RUBY_VERSION}, #{Etc.nprocessors} processors, PostgreSQL on the same machine, " \
         "#{@rounds} rounds in turns, medians. `µs`: one call in the process, without a web server. Rate and processor time: behind " \
         "the same Puma, four clients in another process; the processor time is that of Puma's process, for each request. Every way " \
-        "answers the same document, compared before and after; a lambda is the floor of its table."
+        "answers the same document, compared before and after; a lambda is the floor of its table. Castellan's own is the processor " \
+        "time of `call`, without that of the token and of the same statements, sent by hand in the same pipelines on the same connection."
     end
 
     def goals
-      ["", "| goal | measured | |", "|---|---|---|", *GOALS.map { |goal| "| #{verdict(*goal).join(" | ")} |" }]
+      ["", "| goal | measured | |", "|---|---|---|", *GOALS.map { |goal| "| #{verdict(*goal).join(" | ")} |" },
+       *@results.filter_map { |result| "| #{own(result).join(" | ")} |" if result.own }]
+    end
+
+    def own(result)
+      us = result.own.reduce(:-).round
+      ["#{result.title}: Castellan's own ≤ #{MOST_OWN} µs", "#{us} µs", us <= MOST_OWN ? "reached" : "**not reached**"]
+    end
+
+    def own_line(result)
+      call, rest = result.own
+      ["", "Castellan's own: #{(call - rest).round} µs of the processor (`call` #{call}, token and statements by hand #{rest})."] if call
     end
 
     def verdict(title, way, least, other, figure)
