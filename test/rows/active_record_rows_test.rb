@@ -108,7 +108,7 @@ module ActiveRecordRowsContract
     reader = Castellan::Rows::Reader.new(plan, Castellan::Rows.for(models::User))
     reading = Castellan::Rows::Reading.new(nil)
     link = reader.reader(plan.root, reading).links.first
-    texts = Array.new(2) { reader.reader(link.edge.node, reading).own_rows_sql(link, 2) }
+    texts = Array.new(2) { reader.reader(link.edge.node, reading).own_rows_sql(link) }
     assert_same(*texts)
     assert_equal texts.first, statements { rows(user_resource(:posts, to_many: true), models::User.order(:id), include: "posts") }.last
   end

@@ -42,6 +42,7 @@ module Castellan
 
       def initialize(name)
         @name = name
+        @singles = BoundedCache.new(limit: 1_000)
         freeze
       end
 
@@ -55,13 +56,13 @@ module Castellan
         name == :sqlite ? "#{expression} #{JSON_LIST}" : "#{expression} = ANY($1::#{type}[])"
       end
 
-      # @param sql [String] a statement with a condition of {#among}
+      # @param sql [String] a statement with a condition of {#among}, one of few that repeat
       # @return [String] the same for one id. PostgreSQL can then reuse the plan: it plans short lists anew in
       #   each request, which takes longer than finding the row. SQLite needs no table for the list.
       def single(sql)
-        return sql.gsub(JSON_LIST, "= json_extract(?, '$[0]')") if name == :sqlite
-
-        sql.gsub(LIST) { "= (#{Regexp.last_match(1)})[1]" }
+        @singles.fetch(sql) do
+          (name == :sqlite ? sql.gsub(JSON_LIST, "= json_extract(?, '$[0]')") : sql.gsub(LIST) { "= (#{Regexp.last_match(1)})[1]" }).freeze
+        end
       end
 
       # @param type [String] a column's database type, or that of its elements

@@ -47,7 +47,6 @@ module Castellan
         @expressions = NOTHING
         @indexed = %i[pairs own_rows].include?(kind) && adapter.dialect.name == :postgres && association.indexed?
         write
-        @single_pairs_sql = @pairs_sql && stable? ? association.adapter.dialect.single(@pairs_sql) : @pairs_sql
         freeze
       end
 
@@ -69,7 +68,7 @@ module Castellan
       def own_rows_sql(list) = @own_rows_sql.sub(LIST) { list }
 
       # @return [String, nil] a SELECT of parent id and related id; the parents' ids are one bound value
-      def pairs_sql(parents) = parents == 1 ? @single_pairs_sql : @pairs_sql
+      attr_reader :pairs_sql
 
       # @return [String, nil] {#pairs_sql} as one row of two integer arrays; nil if rows are as fast
       def lists_sql(parents)

@@ -108,7 +108,7 @@ module Castellan
         return nothing { follow(index, link, Plan::RowSet::Pairs.new(NOTHING, 0, 1)) } if ids.empty?
 
         lists = link.lists_sql(ids.size)
-        text = lists || link.pairs_sql(ids.size)
+        text = lists || link.pairs_sql
         kept = @reader.kept?(link.edge)
         @reading.add(Reading::Query.new(link.association.adapter, text, ids, kept, kept && link.indexed) { |rows|
           follow(index, link, lists ? Plan::RowSet::Lists.new(rows) : Plan::RowSet::Pairs.new(rows, 0, 1))
@@ -121,7 +121,7 @@ module Castellan
         return nothing { own_links(index, link, child, NOTHING) } if ids.empty?
 
         kept = @reader.kept?(child.node) && @reader.kept?(link.edge)
-        @reading.add(Reading::Query.new(child.adapter, child.own_rows_sql(link, ids.size), ids, kept, kept && link.indexed) { |rows|
+        @reading.add(Reading::Query.new(child.adapter, child.own_rows_sql(link), ids, kept, kept && link.indexed) { |rows|
           own_links(index, link, child, rows)
         })
       end

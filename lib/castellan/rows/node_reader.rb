@@ -40,7 +40,7 @@ module Castellan
         @positions = links.map { |link| link ? link.expressions.map { |expression| further(expression) } : NOTHING }
         @selects = links.any? { |link| link&.select? }
         @width = @expressions.size
-        @own_rows_sql = @single_own_rows_sql = NONE
+        @own_rows_sql = NONE
         @values = adapter.dialect.name == :postgres ? joined_values : NOTHING
         @joinable = !@values.empty?
         @joined = {}
@@ -68,7 +68,7 @@ module Castellan
         @joined = %i[unique all page].to_h { |reach| [reach, joined(reach)] }.freeze
         @lists = %i[unique all].to_h { |reach| [reach, list(@expressions, joined(reach).columns)] }.freeze
         @page = page_parts.freeze
-        keep_by_ids if adapter.scopes.constant_by_ids?
+        @by_ids_sql = by_ids_sql.freeze if adapter.scopes.constant_by_ids?
         @steady = coders.map { |coder| coder unless coder == :datetime }.freeze
         @changing = @steady.each_index.reject { |index| @steady[index] }.freeze
         @kept[node] = self
@@ -95,10 +95,10 @@ module Castellan
 
       # @param condition [String, nil] an additional SQL condition of this request
       # @return [String] a SELECT by ids, which are one bound value
-      def by_ids_sql(count, condition = nil)
-        return by_ids(condition) if condition
+      def by_ids_sql(condition = nil)
+        return @by_ids_sql if @by_ids_sql && condition.nil?
 
-        (count == 1 && @single_by_ids_sql) || @by_ids_sql || by_ids
+        sql { |list, joins| adapter.scopes.select_by_ids_sql(list, node.definition.id_column, joins, condition) }
       end
 
       # @return [Boolean] whether {#by_ids_sql} is the same in every request
@@ -106,16 +106,17 @@ module Castellan
 
       # @return [String] a SELECT of the rows with their parent's key as an additional column; the parents'
       #   ids are one bound value
-      def own_rows_sql(link, count)
-        (count == 1 && @single_own_rows_sql[link]) || @own_rows_sql[link] || own_rows(link)
+      def own_rows_sql(link)
+        return @own_rows_sql[link] if @own_rows_sql.key?(link)
+
+        further = column_position(link.parent_column) ? [] : [Correlated.column(link.parent_column)]
+        around(parts(@expressions + further)) { |list| link.own_rows_sql(list) }
       end
 
       # Stores {#own_rows_sql} for later requests.
       # @param link [Link] the stable link that leads to these stable rows
       def keep_own_rows(link)
-        text = own_rows(link).freeze
-        @own_rows_sql = { link => text }.compare_by_identity.freeze
-        @single_own_rows_sql = { link => adapter.dialect.single(text).freeze }.compare_by_identity.freeze
+        @own_rows_sql = { link => own_rows_sql(link).freeze }.compare_by_identity.freeze
       end
 
       # @return [Integer] the position of the parent's key in the row
@@ -144,20 +145,6 @@ module Castellan
       def keep_link(link)
         @kept[link.edge] = link
         @kept[link.edge.node]&.keep_own_rows(link) if link.kind == :own_rows
-      end
-
-      def by_ids(condition = nil)
-        sql { |list, joins| adapter.scopes.select_by_ids_sql(list, node.definition.id_column, joins, condition) }
-      end
-
-      def keep_by_ids
-        @by_ids_sql = by_ids.freeze
-        @single_by_ids_sql = adapter.dialect.single(@by_ids_sql).freeze
-      end
-
-      def own_rows(link)
-        further = column_position(link.parent_column) ? [] : [Correlated.column(link.parent_column)]
-        around(parts(@expressions + further)) { |list| link.own_rows_sql(list) }
       end
 
       # The coder of a time depends on the time zone.

@@ -68,6 +68,12 @@ module Castellan
       #
       # Plain objects need no loading.
       class Instances
+        # @param adapter [Object, nil] the adapter of the records' model, if they have one
+        def initialize(adapter = nil)
+          @adapter = adapter
+          @model = adapter&.model
+        end
+
         # @return [Array<Object>] one value for each record
         def read(records, name) = records.map { |record| value(record, name) }
 

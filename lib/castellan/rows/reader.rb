@@ -95,7 +95,7 @@ module Castellan
 
         linkage = linkage(reader, reading)
         condition = condition(node, reading)
-        sql = reader.by_ids_sql(ids.size, condition)
+        sql = reader.by_ids_sql(condition)
         reading.add(Reading::Query.new(reader.adapter, sql, ids, condition.nil? && reader.by_ids_kept?, reader.by_key?) { |rows|
           fill(reader, rows, reading, linkage, &found)
         })
@@ -124,7 +124,7 @@ module Castellan
       def part(node, adapter, ids, reading)
         reader = NodeReader.new(node, adapter, @kept, @models, @scopes, reading.scopes)
         rows = NOTHING
-        reading.add(Reading::Query.new(adapter, reader.by_ids_sql(ids.size), ids) { |found| rows = found }) unless ids.empty?
+        reading.add(Reading::Query.new(adapter, reader.by_ids_sql, ids) { |found| rows = found }) unless ids.empty?
         reading.run
         links = links(reader, rows, reading)
         reading.run
@@ -185,7 +185,8 @@ module Castellan
       # One table by ids needs one SELECT, and no queue of queries.
       def by_ids_alone(ids, viewer)
         @adapter.session do |session|
-          rows = session.rows(@alone.by_ids_sql(ids.size), ids, kept: true, indexed: @alone.by_key?)
+          sql = @alone.by_ids_sql
+          rows = session.rows(ids.size == 1 ? @adapter.dialect.single(sql) : sql, ids, kept: true, indexed: @alone.by_key?)
           Plan::RowSet.new([table(@alone, rows, viewer)])
         end
       end

@@ -75,7 +75,7 @@ module Castellan
       # those of the SQL's one placeholder; `kept` is true for SQL that repeats, `indexed` where an index finds the rows of one id.
       Query = Struct.new(:adapter, :sql, :ids, :kept, :indexed, :rows, :receive) do
         def initialize(adapter, sql, ids, kept = false, indexed = false, &receive) # rubocop:disable Style/OptionalBooleanParameter -- a Hash less
-          super(adapter, sql, ids, kept, indexed, nil, receive)
+          super(adapter, kept && ids&.size == 1 ? adapter.dialect.single(sql) : sql, ids, kept, indexed, nil, receive)
         end
 
         # Calls the block with the rows.

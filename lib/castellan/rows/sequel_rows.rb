@@ -103,12 +103,6 @@ module Castellan
       #   instances = SequelRows.for(MailLog).instances
       #   instances.loaded?(log, :category)   # => false
       class Instances < ObjectRows::Instances
-        def initialize(adapter)
-          @adapter = adapter
-          @model = adapter.model
-          super()
-        end
-
         def loaded?(record, name)
           !record.is_a?(::Sequel::Model) || record.new? || record.class.association_reflection(name).nil? || record.associations.key?(name)
         end

@@ -9,12 +9,6 @@ module Castellan
       #   instances.read(users, :email)                # => ["ada@example.com", …]
       #   instances.related(user, :roles)              # => [#<Role>, …]
       class Instances < ObjectRows::Instances
-        def initialize(adapter)
-          @adapter = adapter
-          @model = adapter.model
-          super()
-        end
-
         # Without casting the values that nobody changed.
         # (see ObjectRows::Instances#rows)
         def rows(records, names)
