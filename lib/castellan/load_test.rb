@@ -23,9 +23,7 @@ module Castellan
     # @param options see {Run#initialize}
     # @return [Summary]
     # @raise [ConfigurationError] if the URL, a header or a limit is invalid
-    def self.run(url, **options)
-      Run.new(url, **options).call
-    end
+    def self.run(url, **options) = Run.new(url, **options).call
   end
 end
 

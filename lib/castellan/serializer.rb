@@ -70,9 +70,7 @@ module Castellan
     end
 
     # @return [Boolean] whether a block reads `params`
-    def self.takes_params?(block)
-      block.is_a?(Proc) && block.arity >= 0 && block.parameters.size > 1
-    end
+    def self.takes_params?(block) = block.is_a?(Proc) && block.arity >= 0 && block.parameters.size > 1
 
     # @param way [Symbol, nil] as {ClassMethods#set_key_transform} takes it
     # @return [Symbol] the name as jsonapi-serializer transforms it
@@ -99,9 +97,7 @@ module Castellan
 
     # `respond_to?` that skips the search through a model's attributes if its class defines the method.
     # @return [Boolean]
-    def self.answers?(record, name)
-      record.class.public_method_defined?(name) || record.respond_to?(name)
-    end
+    def self.answers?(record, name) = record.class.public_method_defined?(name) || record.respond_to?(name)
 
     # @param resource [Object, nil] a record, a collection of records, a relation or a dataset
     # @param options [Hash] include, fields, params, meta, links, is_collection
@@ -115,30 +111,20 @@ module Castellan
     end
 
     # @return [Hash] with Symbol keys and Ruby values
-    def serializable_hash
-      @castellan.collection? ? hash_for_collection : hash_for_one_record
-    end
+    def serializable_hash = @castellan.collection? ? hash_for_collection : hash_for_one_record
 
     alias to_hash serializable_hash # overriding one does not override the other
 
     # @return [Hash]
-    def hash_for_one_record
-      @castellan.one_record
-    end
+    def hash_for_one_record = @castellan.one_record
 
     # @return [Hash]
-    def hash_for_collection
-      @castellan.collection
-    end
+    def hash_for_collection = @castellan.collection
 
     # @return [String] the document's bytes, UTF-8; ignores the arguments of `render json:`
-    def to_json(*)
-      @castellan.json
-    end
+    def to_json(*) = @castellan.json
 
     # @return [String] the queries, the types that need models, and why
-    def explain
-      @castellan.explain
-    end
+    def explain = @castellan.explain
   end
 end

@@ -52,9 +52,7 @@ module Castellan
         "export type #{name} = #{definitions.map { |definition| name(definition) }.join(" | ")};"
       end
 
-      def name(definition)
-        definition.name.delete_suffix("Resource").gsub("::", "")
-      end
+      def name(definition) = definition.name.delete_suffix("Resource").gsub("::", "")
 
       def interfaces(definition)
         name = name(definition)

@@ -33,15 +33,11 @@ module FastJsonapi
     end
 
     # @return [String]
-    def serialized_json
-      to_json
-    end
+    def serialized_json = to_json
   end
 
   # Calls a block with as many of the arguments as it takes.
-  def self.call_proc(block, *arguments)
-    Castellan::Serializer.call_proc(block, *arguments)
-  end
+  def self.call_proc(block, *arguments) = Castellan::Serializer.call_proc(block, *arguments)
 end
 
 module Castellan

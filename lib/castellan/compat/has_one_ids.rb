@@ -13,9 +13,7 @@ module Castellan
     # Models that were defined before this file was loaded have none. A column of the same name has precedence.
     module HasOneIds
       # (see ActiveRecord::Associations::ClassMethods#has_one)
-      def has_one(name, *arguments, **options, &block)
-        super.tap { include HasOneIds.reader(name) }
-      end
+      def has_one(name, *arguments, **options, &block) = super.tap { include HasOneIds.reader(name) }
 
       # @return [Module]
       def self.reader(name)

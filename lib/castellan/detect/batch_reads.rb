@@ -83,9 +83,7 @@ module Castellan
         before(group).any? { |other| same_site?(other, group) && @links.preloads?(other, group) && (other.count == 1 || piece?(other)) }
       end
 
-      def keyed?(shape)
-        (shape.listed? || shape.equal.any?) && shape.records? && !shape.single? && !shape.volatile?
-      end
+      def keyed?(shape) = (shape.listed? || shape.equal.any?) && shape.records? && !shape.single? && !shape.volatile?
 
       def same_site?(one, other) = one.sites.keys.intersect?(other.sites.keys)
     end

@@ -62,9 +62,7 @@ module Castellan
 
       def witnessed(group) = group.association && Detect.models(group.owner)&.link(group.owner, group.association)
 
-      def fitting(group)
-        candidates.select { |link| link.asked_by?(group.shape) && asked_anew?(link, group) }
-      end
+      def fitting(group) = candidates.select { |link| link.asked_by?(group.shape) && asked_anew?(link, group) }
 
       def rank(link, group)
         scoped = @scoped[link] ||= Selection.columns(link)

@@ -31,9 +31,7 @@ module Castellan
         def names(tree) = tree.flat_map { |name, rest| [name, *names(rest)] }
 
         # @return [Hash] a new tree with all branches
-        def merge(*trees)
-          trees.reduce { |one, other| one.merge(other) { |_name, left, right| merge(left, right) } } || {}
-        end
+        def merge(*trees) = trees.reduce { |one, other| one.merge(other) { |_name, left, right| merge(left, right) } } || {}
 
         # @return [String] the arguments of `preload`, `includes` or `eager`, as Ruby source
         def arguments(tree)

@@ -199,9 +199,7 @@ module Castellan
       def chosen = @text[/ where (.*?)(?: (?:group|order) by .*| limit \?.*)?\z/m, 1].to_s
 
       # Conditions joined by OR are excluded, because not all of them must hold.
-      def equal_columns
-        Conditions.all(@text).grep_v(/\bor\b/).filter_map { |one| one.match(EQUAL)&.captures }
-      end
+      def equal_columns = Conditions.all(@text).grep_v(/\bor\b/).filter_map { |one| one.match(EQUAL)&.captures }
     end
   end
 end

@@ -71,9 +71,7 @@ module Castellan
       # The calls chained to an association.
       # @param names [Array<Symbol>] the association, or a dataset
       # @return [Array<Array<SyntaxNode>>] for each mention, the calls that follow, the innermost first
-      def steps(*names)
-        calls.select { |call| names.include?(call.name) }.map { |call| following(call) }
-      end
+      def steps(*names) = calls.select { |call| names.include?(call.name) }.map { |call| following(call) }
 
       # @return [Array<String>] constants as they are written
       def constants = @constants ||= reached.select { |node| node.kind == :constant }.map(&:text)

@@ -48,9 +48,7 @@ module Castellan
         end
 
         # Responds to these methods only if the wrapped body does.
-        def respond_to?(name, *)
-          ASKED.include?(name) ? __getobj__.respond_to?(name) : super
-        end
+        def respond_to?(name, *) = ASKED.include?(name) ? __getobj__.respond_to?(name) : super
 
         def each(&block) = Recording.resume(@recording) { __getobj__.each(&block) }
 

@@ -15,9 +15,7 @@ module Castellan
       def singular(model) = Inflector.underscore(model.name.to_s[/\w+\z/] || "Record")
 
       # Whether the table is named after the model, by the usual conventions.
-      def table?(model, table)
-        [singular(model), plural(model).tr(" ", "_")].any? { |word| "_#{table}".end_with?("_#{word}") }
-      end
+      def table?(model, table) = [singular(model), plural(model).tr(" ", "_")].any? { |word| "_#{table}".end_with?("_#{word}") }
     end
   end
 end

@@ -51,9 +51,7 @@ module Castellan
 
       # @param env [Hash] Rack environment
       # @return [Array] Rack response
-      def call(env)
-        @app.call(env)
-      end
+      def call(env) = @app.call(env)
 
       # @return [Boolean] whether code reloads between requests, which makes measurements incomparable
       def reloading?
@@ -63,9 +61,7 @@ module Castellan
       end
 
       # @return [Boolean]
-      def rails?
-        !!defined?(Rails) && Rails.respond_to?(:application) && !Rails.application.nil?
-      end
+      def rails? = !!defined?(Rails) && Rails.respond_to?(:application) && !Rails.application.nil?
 
       # @return [String] framework, version, environment and file: "Rails 7.2.4 in production, from config.ru"
       def to_s
@@ -79,9 +75,8 @@ module Castellan
 
       private
 
-      def rackup
-        Array(Rack::Builder.parse_file(path)).first # Rack 2 also returns options
-      end
+      # Rack 2 also returns options.
+      def rackup = Array(Rack::Builder.parse_file(path)).first
 
       def ruby
         before = subclasses
@@ -95,9 +90,7 @@ module Castellan
         constant if constant.respond_to?(:call)
       end
 
-      def camelized
-        File.basename(path, ".rb").split(/[_-]/).map(&:capitalize).join
-      end
+      def camelized = File.basename(path, ".rb").split(/[_-]/).map(&:capitalize).join
 
       def subclasses
         BASES.select { |name| Object.const_defined?(name) }.flat_map { |name| Object.const_get(name).subclasses }

@@ -31,9 +31,7 @@ module Castellan
       end
 
       # @return [String]
-      def to_s
-        [heading, *warnings, "", *figures, *findings, "", "next: #{next_step}"].join("\n")
-      end
+      def to_s = [heading, *warnings, "", *figures, *findings, "", "next: #{next_step}"].join("\n")
 
       # @return [Hash{String => Object}] with the names of the ledger's figures; durations in milliseconds
       def to_h
@@ -85,9 +83,7 @@ module Castellan
         "; bytes are not counted: that takes too long" if @measurement.duration_ns >= Examination::SLOWEST_WITH_MEMORY_NS
       end
 
-      def retained
-        "#{Figures.counted(@measurement.retained_objects, "object")}, #{Figures.bytes(@measurement.retained_bytes)}"
-      end
+      def retained = "#{Figures.counted(@measurement.retained_objects, "object")}, #{Figures.bytes(@measurement.retained_bytes)}"
 
       def line(name, text) = format("  %-11s %s", name, text)
 

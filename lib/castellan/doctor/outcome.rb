@@ -54,9 +54,7 @@ module Castellan
         private
 
         # Response objects of tests. Models are excluded, because they may have columns of these names.
-        def response?(result)
-          result.respond_to?(:status) && result.respond_to?(:body) && Detect.models(result.class).nil?
-        end
+        def response?(result) = result.respond_to?(:status) && result.respond_to?(:body) && Detect.models(result.class).nil?
 
         def rack?(result)
           status, headers, body = result if result.is_a?(Array) && result.size == 3

@@ -40,19 +40,13 @@ module Castellan
       end
 
       # @return [RackRequest] copy with additional headers
-      def with(headers)
-        RackRequest.new(url, verb: verb, headers: { **@headers, **headers })
-      end
+      def with(headers) = RackRequest.new(url, verb: verb, headers: { **@headers, **headers })
 
       # @return [String] host, with the port if the URL has one
-      def host
-        @url[%r{\Ahttps?://([^/?]*)}i, 1]
-      end
+      def host = @url[%r{\Ahttps?://([^/?]*)}i, 1]
 
       # @return [String]
-      def to_s
-        "#{verb} #{path}"
-      end
+      def to_s = "#{verb} #{path}"
 
       private
 

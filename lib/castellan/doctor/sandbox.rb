@@ -225,9 +225,7 @@ module Castellan
         ActiveRecord::Base.connection_handler.connection_pool_list(:writing).map { |pool| ActiveRecordDatabase.new(pool) }
       end
 
-      def sequel
-        defined?(Sequel::DATABASES) ? Sequel::DATABASES.map { |database| SequelDatabase.new(database) } : []
-      end
+      def sequel = defined?(Sequel::DATABASES) ? Sequel::DATABASES.map { |database| SequelDatabase.new(database) } : []
     end
   end
 end

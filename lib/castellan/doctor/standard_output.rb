@@ -32,9 +32,7 @@ module Castellan
       def puts(*lines) = @out.puts(*lines)
 
       # @return [String] the last lines that the application printed, indented; "" if none
-      def last_lines
-        @log ? File.readlines(@log.path).last(LINES).map { |line| "    #{line.scrub}" }.join : ""
-      end
+      def last_lines = @log ? File.readlines(@log.path).last(LINES).map { |line| "    #{line.scrub}" }.join : ""
 
       # Restores standard output.
       def close

@@ -59,9 +59,7 @@ module Castellan
           "#{change(:allocated_objects)} objects"
       end
 
-      def change(name, unit = 1)
-        [before, after].map { |measurement| Figures.number(measurement[name] / unit) }.join(" → ")
-      end
+      def change(name, unit = 1) = [before, after].map { |measurement| Figures.number(measurement[name] / unit) }.join(" → ")
 
       def agreement
         return "the same but for what differs without it, too: #{masked.join(", ")}" if masked.any?

@@ -33,9 +33,7 @@ module Castellan
 
       # Prepended to CollectionAssociation: `user.post_ids` reads the association, too.
       module Ids
-        def ids_reader
-          Recording.read(reflection.active_record, reflection.name) { super }
-        end
+        def ids_reader = Recording.read(reflection.active_record, reflection.name) { super }
       end
 
       # Prepended to Relation: marks the statements of `preload` and `includes`.
@@ -125,9 +123,7 @@ module Castellan
         end
 
         # Called instead for delayed events: those of `load_async` are published when the result is read.
-        def publish_event(event)
-          call(event.name, event.time, event.end, nil, event.payload)
-        end
+        def publish_event(event) = call(event.name, event.time, event.end, nil, event.payload)
 
         # Public for the modules above.
         # @param model [String, nil] the name of the class

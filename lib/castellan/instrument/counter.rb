@@ -45,14 +45,10 @@ module Castellan
 
       # @param fingerprint [String] see {Fingerprint.of}
       # @return [Array<String>] the tables after FROM, JOIN, INTO and UPDATE
-      def self.tables(fingerprint)
-        fingerprint.scan(/\b(?:from|join|into|update) (?:only )?([\w.]+)/).flatten
-      end
+      def self.tables(fingerprint) = fingerprint.scan(/\b(?:from|join|into|update) (?:only )?([\w.]+)/).flatten
 
       # @return [Boolean] whether the application sent the statement: no transaction, schema or connection query
-      def self.work?(fingerprint, name)
-        !OMITTED_NAMES.include?(name) && !fingerprint.match?(OMITTED)
-      end
+      def self.work?(fingerprint, name) = !OMITTED_NAMES.include?(name) && !fingerprint.match?(OMITTED)
 
       OMITTED_NAMES = %w[SCHEMA TRANSACTION EXPLAIN].freeze
       OMITTED = /\A(?:begin|commit|rollback|savepoint|release|set|show|pragma|explain|start\ transaction|reset|discard)\b|

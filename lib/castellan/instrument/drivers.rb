@@ -138,9 +138,7 @@ module Castellan
         def errors = [(PG::Error if defined?(PG::Error)), (SQLite3::Exception if defined?(SQLite3::Exception))].compact
 
         # @return [String] the innermost file outside of the drivers and of this room
-        def sender
-          caller_locations(2, 10).map { |frame| frame.path.to_s }.find { |path| !path.match?(DRIVER) }.to_s
-        end
+        def sender = caller_locations(2, 10).map { |frame| frame.path.to_s }.find { |path| !path.match?(DRIVER) }.to_s
       end
     end
   end

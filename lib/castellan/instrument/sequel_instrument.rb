@@ -55,9 +55,7 @@ module Castellan
       module Reads
         private
 
-        def _load_associated_objects(reflection, *)
-          Recording.read(reflection[:model], reflection[:name]) { super }
-        end
+        def _load_associated_objects(reflection, *) = Recording.read(reflection[:model], reflection[:name]) { super }
       end
 
       # Prepended to Sequel::Model::Associations::DatasetMethods: marks the statements of `eager`.

@@ -16,9 +16,7 @@ module Castellan
     module Threads
       # Prepended to Thread, for `Thread.new` of it and its subclasses.
       module New
-        def initialize(*arguments, **keywords, &block)
-          super(*arguments, **keywords, &Threads.wrapped(block))
-        end
+        def initialize(*arguments, **keywords, &block) = super(*arguments, **keywords, &Threads.wrapped(block))
       end
 
       # Prepended to Thread's singleton class: these do not call `initialize`.

@@ -47,9 +47,7 @@ module Castellan
 
       private
 
-      def late?
-        @deadline && Clock.monotonic_ns >= @deadline
-      end
+      def late? = @deadline && Clock.monotonic_ns >= @deadline
     end
   end
 end

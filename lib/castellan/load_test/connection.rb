@@ -85,9 +85,7 @@ module Castellan
       end
 
       # @return [Array<Class>] errors of the server or network; all others are bugs of this program
-      def failures
-        @request.tls? ? [*FAILURES, OpenSSL::SSL::SSLError] : FAILURES
-      end
+      def failures = @request.tls? ? [*FAILURES, OpenSSL::SSL::SSLError] : FAILURES
 
       def close
         @io&.close

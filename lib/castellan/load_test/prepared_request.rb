@@ -60,9 +60,7 @@ module Castellan
         rest.match?(%r{\A[\w.-]+(:\d+)?(/|\z)}) ? "http://#{rest}" : "one like http://127.0.0.1:3000/users"
       end
 
-      def checked(headers)
-        headers.to_h { |name, value| [header_name(name.to_s), header_value(name, value.to_s)] }
-      end
+      def checked(headers) = headers.to_h { |name, value| [header_name(name.to_s), header_value(name, value.to_s)] }
 
       def header_name(name)
         return name if TOKEN.match?(name)
@@ -88,13 +86,9 @@ module Castellan
         defaults
       end
 
-      def host_header(uri)
-        uri.port == uri.default_port ? uri.host : "#{uri.host}:#{uri.port}"
-      end
+      def host_header(uri) = uri.port == uri.default_port ? uri.host : "#{uri.host}:#{uri.port}"
 
-      def basic(uri)
-        "Basic #{[URI.decode_www_form_component(uri.userinfo.gsub("+", "%2B"))].pack("m0")}"
-      end
+      def basic(uri) = "Basic #{[URI.decode_www_form_component(uri.userinfo.gsub("+", "%2B"))].pack("m0")}"
     end
   end
 end

@@ -47,9 +47,7 @@ module Castellan
       end
 
       # Ends the run now, from any thread or signal handler. Requests in progress are not counted.
-      def stop
-        @budget.stop
-      end
+      def stop = @budget.stop
 
       private
 
@@ -72,9 +70,7 @@ module Castellan
         Budget.new(seconds: seconds, repetitions: repetitions, max_requests: positive(:max_requests, max_requests, Integer))
       end
 
-      def client
-        Client.new(Connection.new(@request, **@connection), budget: @budget, expect: @expect)
-      end
+      def client = Client.new(Connection.new(@request, **@connection), budget: @budget, expect: @expect)
 
       def thread(client)
         Thread.new { client.call }.tap { |thread| thread.report_on_exception = false }

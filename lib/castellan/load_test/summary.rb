@@ -97,9 +97,7 @@ module Castellan
       end
 
       # @return [String] siege's output, followed by the percentiles
-      def to_text
-        [heading, *lines.map { |name, value| format("%-26s%s", "#{name}:", value) }, *failures].join("\n")
-      end
+      def to_text = [heading, *lines.map { |name, value| format("%-26s%s", "#{name}:", value) }, *failures].join("\n")
 
       protected
 
@@ -108,9 +106,7 @@ module Castellan
 
       private
 
-      def per_second(amount)
-        elapsed_ns.zero? ? 0.0 : amount / elapsed
-      end
+      def per_second(amount) = elapsed_ns.zero? ? 0.0 : amount / elapsed
 
       def mean_ns = (@durations.sum.fdiv(@durations.size) if @durations.any?)
 

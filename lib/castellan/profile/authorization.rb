@@ -53,9 +53,7 @@ module Castellan
 
       # @param env [Hash] Rack environment
       # @return [Boolean]
-      def allows?(env)
-        @authorize&.call(env) || (@open && here?(env)) || (@token ? !shown(env).nil? : false)
-      end
+      def allows?(env) = @authorize&.call(env) || (@open && here?(env)) || (@token ? !shown(env).nil? : false)
 
       # @param env [Hash] Rack environment
       # @return [String, nil] the valid token of a signed URL

@@ -20,9 +20,7 @@ module Castellan
         @exchange = exchange
       end
 
-      def respond_to?(name, *)
-        ASKED.include?(name) ? __getobj__.respond_to?(name) : super
-      end
+      def respond_to?(name, *) = ASKED.include?(name) ? __getobj__.respond_to?(name) : super
 
       # Work that the server does with a chunk is not recorded for this request. The server may also stop
       # iterating half way.

@@ -120,9 +120,7 @@ module Castellan
       end
 
       # @return [Array<Finding>] findings across many requests
-      def evidence
-        guarded(nil, "page of profiles could not read the unused eager loads") { @evidence&.findings } || []
-      end
+      def evidence = guarded(nil, "page of profiles could not read the unused eager loads") { @evidence&.findings } || []
 
       # A visitor with a token shares that token, with its expiry. Do not sign a new one: it would extend the
       # access.

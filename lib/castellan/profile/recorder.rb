@@ -93,9 +93,7 @@ module Castellan
 
       # @param kind [Symbol] :sql, :render or :cache
       # @return [Integer] nanoseconds of that kind, without nested times of the other kinds
-      def exclusive(kind)
-        kind == :render ? [@times[kind], @view_ns - @times[:cache]].max : @times[kind]
-      end
+      def exclusive(kind) = kind == :render ? [@times[kind], @view_ns - @times[:cache]].max : @times[kind]
 
       # @return [Array<Statement>] by start
       def log = @strands.flat_map(&:log).concat(@log).sort_by.with_index { |statement, index| [statement.started_ns, index] }

@@ -104,9 +104,7 @@ module Castellan
       end
 
       # Removes credentials before an @ and redacts the query string.
-      def address(text)
-        text.b.gsub(%r{//[^/@\s]*@}n, "//").sub(/(?<=\?).+/mn) { |query| query(query).b }
-      end
+      def address(text) = text.b.gsub(%r{//[^/@\s]*@}n, "//").sub(/(?<=\?).+/mn) { |query| query(query).b }
 
       # Undecodable text is compared as it is.
       def decoded(text)

@@ -64,9 +64,7 @@ module Castellan
       end
 
       # @return [Array<String>] endpoints of the latest results, sorted
-      def endpoints
-        rescuing([]) { summaries(0).filter_map(&:endpoint).uniq.sort }
-      end
+      def endpoints = rescuing([]) { summaries(0).filter_map(&:endpoint).uniq.sort }
 
       private
 

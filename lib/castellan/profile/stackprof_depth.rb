@@ -38,9 +38,7 @@ module Castellan
       def fills = :flame
 
       # @return [Boolean] false if the application already uses stackprof
-      def start
-        StackProf.start(mode: @mode, interval: @interval, raw: true, aggregate: false)
-      end
+      def start = StackProf.start(mode: @mode, interval: @interval, raw: true, aggregate: false)
 
       # @return [Integer] number of samples
       attr_reader :taken

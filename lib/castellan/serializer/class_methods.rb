@@ -187,9 +187,7 @@ module Castellan
       end
 
       # @return [Symbol]
-      def run_key_transform(name)
-        Serializer.transform(name, transform_method)
-      end
+      def run_key_transform(name) = Serializer.transform(name, transform_method)
 
       private
 

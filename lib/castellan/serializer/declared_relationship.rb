@@ -39,19 +39,13 @@ module Castellan
       end
 
       # @return [Boolean]
-      def to_many?
-        relationship_type == :has_many
-      end
+      def to_many? = relationship_type == :has_many
 
       # @return [Boolean] whether it has links or a meta object, which are read from the record
-      def linked_by_record?
-        @linked || @described
-      end
+      def linked_by_record? = @linked || @described
 
       # @return [Boolean] whether it is written empty unless its records are included
-      def bare?
-        lazy_load_data && !linked_by_record?
-      end
+      def bare? = lazy_load_data && !linked_by_record?
 
       # Writes the relationship into the hash, unless its condition is false.
       # @param included [Boolean] whether the related records are included: then even lazy linkage is written
@@ -65,9 +59,7 @@ module Castellan
       end
 
       # @return [Boolean]
-      def include_relationship?(record, params)
-        !conditional_proc || Serializer.call_proc(conditional_proc, record, params)
-      end
+      def include_relationship?(record, params) = !conditional_proc || Serializer.call_proc(conditional_proc, record, params)
 
       # @return [Array<Hash>, Hash, nil] resource identifiers
       def linkage(record, params)
@@ -154,9 +146,7 @@ module Castellan
       end
 
       # A Struct has `map` too, but is one record.
-      def several?(objects)
-        objects.respond_to?(:map) && !objects.respond_to?(:each_pair)
-      end
+      def several?(objects) = objects.respond_to?(:map) && !objects.respond_to?(:each_pair)
 
       def links_of(record, params)
         return record.public_send(links) if links.is_a?(Symbol)
@@ -171,9 +161,7 @@ module Castellan
         serializer || (by_name(to_many? ? Inflector.singularize(name.to_s) : name) unless object_block)
       end
 
-      def by_name(name)
-        @serializers[name] ||= owner.serializer_for(name)
-      end
+      def by_name(name) = @serializers[name] ||= owner.serializer_for(name)
     end
   end
 end

@@ -40,9 +40,7 @@ module Castellan
 
       # @param type [Symbol]
       # @return [Array<Symbol>, nil] nil for all members
-      def fieldset(type)
-        @fieldsets[type&.to_sym]
-      end
+      def fieldset(type) = @fieldsets[type&.to_sym]
 
       # @param members [Hash, nil] by name, as declared
       # @return [Hash] those that are written, in the order of the fields
@@ -53,9 +51,7 @@ module Castellan
 
       private
 
-      def present(given)
-        Serializer.blank?(given) ? [] : given
-      end
+      def present(given) = Serializer.blank?(given) ? [] : given
 
       # @return [Array<Symbol>]
       def list(parameter, names)
@@ -74,9 +70,7 @@ module Castellan
         end
       end
 
-      def refuse(detail)
-        Plan::Parameter.refuse("include", detail, title: "Invalid include")
-      end
+      def refuse(detail) = Plan::Parameter.refuse("include", detail, title: "Invalid include")
     end
   end
 end

@@ -45,9 +45,7 @@ module Castellan
         shown.filter_map(&block).tap { @pending << "}" }
       end
 
-      def shown(node)
-        @shown.fetch(node.definition.resource.translation)
-      end
+      def shown(node) = @shown.fetch(node.definition.resource.translation)
 
       def take
         pending, @pending = @pending, +""
@@ -60,13 +58,9 @@ module Castellan
         edge_part(node.edges[position], take, position)
       end
 
-      def link(_definition)
-        '{"id":'
-      end
+      def link(_definition) = '{"id":'
 
-      def link_end(relationship)
-        ",\"type\":#{quoted(relationship.definition.type)}}".freeze
-      end
+      def link_end(relationship) = ",\"type\":#{quoted(relationship.definition.type)}}".freeze
 
       # The encoder writes and walks edges in one order. Where the two orders differ, an edge is listed twice:
       # once to be written and once to be walked.

@@ -37,14 +37,10 @@ module Castellan
       end
 
       # @return [Object] the value, whatever the condition
-      def value(record, params)
-        method.is_a?(Proc) ? Serializer.call_proc(method, record, params) : record.public_send(method)
-      end
+      def value(record, params) = method.is_a?(Proc) ? Serializer.call_proc(method, record, params) : record.public_send(method)
 
       # @return [Boolean] whether its value depends on `params`
-      def params?
-        Serializer.takes_params?(method) || Serializer.takes_params?(conditional_proc)
-      end
+      def params? = Serializer.takes_params?(method) || Serializer.takes_params?(conditional_proc)
 
       private
 

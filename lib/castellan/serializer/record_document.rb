@@ -21,9 +21,7 @@ module Castellan
       end
 
       # @return [Boolean]
-      def collection?
-        @class.is_collection?(@resource, @options.is_collection)
-      end
+      def collection? = @class.is_collection?(@resource, @options.is_collection)
 
       # @return [Hash]
       def one_record
@@ -64,9 +62,7 @@ module Castellan
         document
       end
 
-      def together
-        Rows::Together.render(@options.together) { yield Rows::Together.current }
-      end
+      def together = Rows::Together.render(@options.together) { yield Rows::Together.current }
 
       # Returns whether an unloaded relation or dataset was given. New records of an association are in no
       # table yet, and inside another document an association is loaded for all sibling records at once.
@@ -84,9 +80,7 @@ module Castellan
         @resource.proxy_association if defined?(::ActiveRecord) && @resource.is_a?(::ActiveRecord::Associations::CollectionProxy)
       end
 
-      def relation
-        association_of_resource ? @resource.scope : @resource
-      end
+      def relation = association_of_resource ? @resource.scope : @resource
 
       # @return [RelationDocument, nil] nil for records, and if the class overrides a method of the document
       def relation_document
@@ -97,9 +91,7 @@ module Castellan
         document unless document.refusal
       end
 
-      def own_json?
-        @serializer.respond_to?(:as_json) && @serializer.method(:as_json).owner != Object
-      end
+      def own_json? = @serializer.respond_to?(:as_json) && @serializer.method(:as_json).owner != Object
 
       # Falls back to records for a value that rows cannot write (a nil id, NaN).
       def written(document)
@@ -108,9 +100,7 @@ module Castellan
         json_of_records
       end
 
-      def json_of_records
-        together { JsonText.of(own_json? ? @serializer.as_json : @serializer.to_hash) }
-      end
+      def json_of_records = together { JsonText.of(own_json? ? @serializer.as_json : @serializer.to_hash) }
 
       def records
         return @resource.to_enum(:each).to_a unless relation?

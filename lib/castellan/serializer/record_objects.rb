@@ -58,9 +58,7 @@ module Castellan
         object
       end
 
-      def members(members, record)
-        members.each_with_object({}) { |member, hash| member.serialize(record, @params, hash) }
-      end
+      def members(members, record) = members.each_with_object({}) { |member, hash| member.serialize(record, @params, hash) }
 
       def linkages(record, relationships)
         relationships.each_with_object({}) do |relationship, hash|

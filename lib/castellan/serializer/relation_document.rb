@@ -109,9 +109,7 @@ module Castellan
         throw(:refusal, reason)
       end
 
-      def adapter_of(node)
-        Document::DeclarationCheck.of(node.definition)
-      end
+      def adapter_of(node) = Document::DeclarationCheck.of(node.definition)
 
       # @return [Array<String>] why the records of a node are loaded
       def reasons(node)

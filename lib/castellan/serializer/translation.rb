@@ -77,9 +77,7 @@ module Castellan
 
       private
 
-      def identifies?(column)
-        adapter.columns.include?(column) && adapter.types.identifies?(column)
-      end
+      def identifies?(column) = adapter.columns.include?(column) && adapter.types.identifies?(column)
 
       def reason(name)
         @reasons.fetch(name) { @reasons[name] = find_reason(@relationships[name] || @attributes.fetch(name)) }

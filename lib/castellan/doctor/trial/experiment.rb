@@ -78,9 +78,7 @@ module Castellan
                            databases: Sandbox.reachable, warm_up: warm_up, &@work)
         end
 
-        def again(warm, injection = nil)
-          Array.new(warm.measurement.duration_ns < QUICK_NS ? 2 : 1) { run(injection) }
-        end
+        def again(warm, injection = nil) = Array.new(warm.measurement.duration_ns < QUICK_NS ? 2 : 1) { run(injection) }
 
         def fastest(runs) = runs.map(&:measurement).min_by(&:duration_ns)
 

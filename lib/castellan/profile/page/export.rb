@@ -53,9 +53,7 @@ module Castellan
 
         def foot = inline(text("page.js"))
 
-        def flame_frame
-          tag(:iframe, "", class: "flame", title: "Flame graph", srcdoc: flame_document)
-        end
+        def flame_frame = tag(:iframe, "", class: "flame", title: "Flame graph", srcdoc: flame_document)
 
         def flame_document
           profile = JSON.generate(result.flame).gsub("<", "\\u003c")

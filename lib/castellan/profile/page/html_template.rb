@@ -12,9 +12,7 @@ module Castellan
       # {View.template} compiles it to a method when the class is loaded.
       class HtmlTemplate < ERB
         # @param source [String]
-        def initialize(source)
-          super(source, trim_mode: "-")
-        end
+        def initialize(source) = super(source, trim_mode: "-")
 
         # ERB calls this to set how `<%= %>` appends a value.
         def set_eoutvar(compiler, eoutvar = "_erbout")

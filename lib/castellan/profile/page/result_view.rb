@@ -49,9 +49,7 @@ module Castellan
         def drawn = @drawn ||= Timeline.new(result)
 
         # Number of the finding's group on this page.
-        def finding_number(index)
-          index && finding_groups.index { |group| group.indexes.include?(index) }&.succ
-        end
+        def finding_number(index) = index && finding_groups.index { |group| group.indexes.include?(index) }&.succ
 
         def finding_link(index)
           number = finding_number(index) or return
@@ -109,9 +107,7 @@ module Castellan
           "#{url("/speedscope/index.html")}#profileURL=#{profile}&title=#{ERB::Util.url_encode(name)}&view=left-heavy"
         end
 
-        def flame_frame
-          tag(:iframe, "", class: "flame", title: "Flame graph", src: flame_url, data_flame: true)
-        end
+        def flame_frame = tag(:iframe, "", class: "flame", title: "Flame graph", src: flame_url, data_flame: true)
       end
     end
   end

@@ -49,9 +49,7 @@ module Castellan
           end
         end
 
-        def cache_lane
-          @result.cache.empty? ? [] : [lane("cache", "caches", @result.cache, nil)]
-        end
+        def cache_lane = @result.cache.empty? ? [] : [lane("cache", "caches", @result.cache, nil)]
 
         def lane(kind, label, events, finding)
           Lane.new(kind, label, events.size, events.sum { |event| event[:duration_ns].to_i }, finding, marks(events))
