@@ -234,12 +234,13 @@ module Castellan
 
       def rendered(env, id, document)
         vary = encode(document.rendering, env)
-        headers = { "etag" => document.rendering.etag, "vary" => vary, **cache_control(document, env, vary) }
+        purged = @frame.purge && purged?(document, env, vary)
+        headers = { "etag" => document.rendering.etag, "vary" => vary, **cache_control(document, purged) }
         case precondition(env, document, id, headers["etag"])
         when :not_modified then Endpoint.not_modified(headers)
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
         when :absent then absent(id)
-        else answer(document, id, headers, env)
+        else answer(document, id, headers, (env if purged))
         end
       end
 
@@ -278,10 +279,10 @@ module Castellan
       end
 
       # Per-viewer values are private, also where nobody is authenticated.
-      def cache_control(document, env, vary)
+      def cache_control(document, purged)
         return @cache_control.private if @authenticated || document.rendering.plan.holes.any?
 
-        @frame.purge.nil? || purged?(document, env, vary) ? @cache_control.shared : ALWAYS_ASK.shared
+        @frame.purge.nil? || purged ? @cache_control.shared : ALWAYS_ASK.shared
       end
 
       # Proxies may not keep a document whose changes would not be noticed, nor bytes that may be stale: they would ask for them after the
@@ -341,11 +342,12 @@ module Castellan
         @vary_with_coding
       end
 
-      def answer(document, id, headers, env)
+      # @param noted [Hash, nil] Rack's environment, if the response names its records to proxies
+      def answer(document, id, headers, noted)
         return absent(id) if id && document.status == 404
 
         rendering = document.rendering
-        headers.merge!(@frame.purge.headers(rendering, env, headers["vary"])) if @frame.purge && purged?(document, env, headers["vary"])
+        headers.merge!(@frame.purge.headers(rendering, noted, headers["vary"])) if noted
         Endpoint.sent(headers, rendering.media_type, rendering.coding, rendering.encoded)
       end
 
