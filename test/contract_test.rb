@@ -180,6 +180,20 @@ class ContractTest < Minitest::Test
     assert_equal [{ id: 1 }, :parts], [opts[:model_object].values, opts[:association_reflection][:name]]
   end
 
+  # Two models of one specification name share a pool outside of these blocks.
+  def test_active_record_lists_the_blocks_of_connected_to
+    assert_empty ActiveRecord::Base.connected_to_stack
+    ActiveRecord::Base.connected_to(role: :reading) { refute_empty ActiveRecord::Base.connected_to_stack }
+    assert_equal ActiveRecord::Base.connection_specification_name, Class.new(ActiveRecord::Base).connection_specification_name
+  end
+
+  # `all` and `relation` of a model are the library's, unless the application replaces them.
+  def test_active_record_makes_the_relation_of_all_rows_in_these_methods
+    model = Class.new(ActiveRecord::Base)
+    %i[all relation].each { |name| assert_match(/\AActiveRecord::/, model.method(name).owner.name) }
+    assert_nil model.current_scope || model.global_current_scope
+  end
+
   def test_active_record_lends_its_connection_in_one_method
     assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(:raw_connection)
   end

@@ -2,6 +2,7 @@
 
 require_relative "errors"
 require_relative "clock"
+require_relative "bounded_cache"
 require_relative "client_text"
 
 module Castellan

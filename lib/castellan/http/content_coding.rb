@@ -13,7 +13,11 @@ module Castellan
       MOST = 20
       WEIGHT = /\A\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*\z/i
       NONE = {}.freeze
-      private_constant :LONGEST, :MOST, :WEIGHT, :NONE
+      IDENTITY = "identity"
+      # Most clients send one of few fields; longer ones are read each time.
+      SHORT = 100
+      CHOSEN = BoundedCache.new
+      private_constant :LONGEST, :MOST, :WEIGHT, :NONE, :IDENTITY, :SHORT, :CHOSEN
 
       module_function
 
@@ -22,7 +26,13 @@ module Castellan
       # @return [String, nil] one of them; nil for no coding
       def choose(accept_encoding, offered)
         return if accept_encoding.nil? || accept_encoding.bytesize > LONGEST
+        return chosen(accept_encoding, offered) if accept_encoding.bytesize > SHORT
 
+        found = CHOSEN.fetch([accept_encoding, offered]) { chosen(accept_encoding, offered) || IDENTITY }
+        found unless found.equal?(IDENTITY)
+      end
+
+      def chosen(accept_encoding, offered)
         weights = weights(accept_encoding)
         best = offered.max_by.with_index { |coding, index| [weight(weights, coding), -index] }
         return unless best && (found = weight(weights, best)).positive?
@@ -44,7 +54,7 @@ module Castellan
       end
 
       def weight(weights, coding) = weights.fetch(coding) { weights.fetch("*", 0) }
-      private_class_method :weights, :weight
+      private_class_method :chosen, :weights, :weight
     end
   end
 end

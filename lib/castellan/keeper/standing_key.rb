@@ -71,7 +71,7 @@ module Castellan
       private
 
       def identity(given)
-        return @all && @scopes.unscoped? ? @scopes.identity(nil, @plan, @all) : nil if :all.equal?(given)
+        return (@scopes.identity_of(@all) if @all && @scopes.unscoped?) if :all.equal?(given)
         return unless Rows.scope?(given) && !given.is_a?(Class) && !(given.respond_to?(:loaded?) && given.loaded?)
 
         given = @scopes.from(given)

@@ -167,11 +167,15 @@ module Castellan
       # Everything that determines the rows of the scope in this request, for use in a cache key.
       # @return [Array(String, Array)] a shape, with which the statement always reads the same tables unless an
       #   association's scope changes, and values
-      def identity(scope, plan = nil, found = bound(scope))
-        return [key(scope, plan), NO_VALUES] unless found
+      def identity(scope, plan = nil)
+        found = bound(scope) or return [key(scope, plan), NO_VALUES]
 
         plan ? [found.first, [found.last, tables_read(plan).scopes, *surroundings]] : found
       end
+
+      # @param found [Array(String, Array)] see {#constant_identity}
+      # @return [Array(String, Array)] what {#identity} returns for it, without associations whose scopes may change
+      def identity_of(found) = [found.first, [found.last, NO_VALUES, *surroundings]]
 
       # @return [Array(String, Array), nil] {#bound} of all rows; nil if it may differ in the next request, although {#unscoped?}
       def constant_identity = bound(all)

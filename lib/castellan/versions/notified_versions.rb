@@ -55,9 +55,11 @@ module Castellan
       # @return [String, nil] see {ExactVersions#current}
       def current(dependencies)
         return if Castellan.off?
-        return @exact.current(dependencies) if dependencies.empty? || !postgres? || !@connections.home? || @connections.in_transaction?
 
-        slot = @slots.fetch([@connections.search_path, dependencies]) { Slot.new(dependencies) }
+        place = @connections.place if postgres? && !dependencies.empty?
+        return @exact.current(dependencies) unless place
+
+        slot = @slots.fetch(place.empty? ? dependencies : [place, dependencies]) { Slot.new(dependencies) }
         now_ns = Clock.monotonic_ns
         generation = @listener.generation(slot.names, now_ns) or return @exact.current(dependencies)
         known, token, read_ns = slot.known

@@ -11,8 +11,9 @@ module Castellan
     # `observe` notifies the ORM's log and subscribers of the statement. Never write through it: the ORM would
     # not notice.
     module RawConnections
+      HOME = ""
       DIALECTS = { /postg/i => :postgres, /sqlite/i => :sqlite }.freeze
-      private_constant :DIALECTS
+      private_constant :HOME, :DIALECTS
 
       # @return [ActiveRecordConnections, SequelConnections]
       # @raise [ConfigurationError] for any other source
@@ -47,7 +48,10 @@ module Castellan
         # @param model [Object] a model or dataset
         # @return [Boolean] whether its queries use the same connections, in the current role and shard
         def of?(model)
-          model.respond_to?(:connection_pool) && model.connection_pool.equal?(@model.connection_pool)
+          return false unless model.respond_to?(:connection_pool)
+
+          (nowhere_else? && model.connection_specification_name == @model.connection_specification_name) ||
+            model.connection_pool.equal?(@model.connection_pool)
         end
 
         # @yieldparam raw [PG::Connection, SQLite3::Database]
@@ -57,20 +61,13 @@ module Castellan
           yield @model.connection.raw_connection
         end
 
-        # @return [Boolean] whether this thread is in a transaction; takes no connection
-        def in_transaction?
-          connection = @model.connection_pool.active_connection?
-          connection ? connection.transaction_open? : false
-        end
+        # @return [String, nil] the search path that `schema_search_path=` has set, "" for the default; nil in a transaction, and where
+        #   queries go to another database than those of a new thread: a replica or another shard. Asks the database nothing
+        def place
+          return unless nowhere_else? || (@model.current_role == @model.default_role && @model.current_shard == @model.default_shard)
 
-        # @return [Boolean] whether queries go to the database that a new thread reaches, not to a replica or another shard
-        def home?
-          @model.current_role == @model.default_role && @model.current_shard == @model.default_shard
-        end
-
-        # @return [String, nil] what `schema_search_path=` has set; nil for the default. Asks the database nothing
-        def search_path
-          @model.connection_pool.active_connection?&.instance_variable_get(:@schema_search_path)
+          connection = @model.connection_pool.active_connection? or return HOME
+          connection.instance_variable_get(:@schema_search_path) || HOME unless connection.transaction_open?
         end
 
         # Notifies of the statement only during a recording or with a debug log: Rails' instrumentation costs
@@ -86,6 +83,11 @@ module Castellan
         def execute(statements)
           @model.transaction { statements.each { |sql| @model.connection_pool.with_connection { |connection| connection.execute(sql) } } }
         end
+
+        private
+
+        # @return [Boolean] whether this thread is in no block of `connected_to`
+        def nowhere_else? = ::ActiveRecord::Base.connected_to_stack.empty?
       end
 
       # Connections of Sequel.
@@ -111,14 +113,9 @@ module Castellan
           @database.synchronize(:read_only, &block)
         end
 
-        # @return [Boolean] whether this thread is in a transaction
-        def in_transaction? = @database.in_transaction?
-
-        # @return [Boolean] false where the database has several servers
-        def home? = @database.servers.size == 1
-
-        # @return [nil] Sequel does not know what SQL has set
-        def search_path = nil
+        # @return [String, nil] "", because Sequel does not see what SQL has set as search path; nil in a transaction, and where the
+        #   database has several servers
+        def place = (HOME if @database.servers.size == 1 && !@database.in_transaction?)
 
         # Logs the statement with Sequel's loggers.
         def observe(raw, sql, &block)
