@@ -208,6 +208,12 @@ module FiltersContract
       end
   end
 
+  def test_a_number_that_is_too_large_is_no_warning
+    assert_equal 1.5, Castellan::Rows::ComparedColumn.float("1.5")
+    assert_nil Castellan::Rows::ComparedColumn.float("1e999")
+    assert_nil Castellan::Rows::ComparedColumn.float("x")
+  end
+
   def test_values_are_never_sql
     ["x' OR '1'='1", "x'); DROP TABLE posts; --", "\\' OR 1=1 --", "$1", "?", ":title", "\#{1}"].each do |text|
       query = Rack::Utils.escape(text)

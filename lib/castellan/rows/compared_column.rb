@@ -33,7 +33,7 @@ module Castellan
           text.to_i if WHOLE.match?(text) && text.to_i.bit_length < 64
         }],
         decimal: ["a number", ->(text) { BigDecimal(text) if NUMBER.match?(text) }],
-        float: ["a number", ->(text) { text.to_f if FLOAT.match?(text) && text.to_f.finite? }],
+        float: ["a number", ->(text) { ComparedColumn.float(text) }],
         boolean: ["true or false", ->(text) { text == "true" if %w[true false].include?(text) }],
         text: ["text", ->(text) { text }],
         uuid: ["a UUID", ->(text) { text if UUID.match?(text) }],
@@ -47,6 +47,12 @@ module Castellan
         date if date && YEARS.cover?(date.year)
       rescue Date::Error
         nil
+      end
+
+      # @return [Float, nil] String#to_f warns of a number that is too large.
+      def self.float(text)
+        number = BigDecimal(text).to_f if FLOAT.match?(text)
+        number if number&.finite?
       end
 
       # @return [Time, nil] without an offset, the time is UTC
