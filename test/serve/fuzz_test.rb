@@ -65,6 +65,17 @@ module FuzzContract
         filter(:own) { |scope, _values| scope }
         sort :title, :rating, :published_at, :writer_name
       end
+      named = [models::WriterResource, models::TagResource].map do |resource|
+        Class.new(resource) do
+          filter :name
+          sort :name
+        end
+      end
+      feed = Class.new(Castellan::Resource) do
+        type "feed"
+        types(*named)
+        page :cursor, size: 2, max_size: 9, cursors: true
+      end
       Castellan.app do
         authenticate { |env| env.fetch("HTTP_AUTHORIZATION", "0").bytes.sum % 3 }
         idempotency store: Castellan::Store::MemoryStore.new
@@ -74,6 +85,7 @@ module FuzzContract
         pages
         resource posts, at: "posts"
         resource models::CarefulPostResource, at: "careful-posts"
+        resource feed
         %w[Writer Tag Comment].each { |name| resource models.const_get("#{name}Resource") }
         operations
       end

@@ -13,7 +13,8 @@ class RandomRequests
   ATOMIC = %(application/vnd.api+json;ext="https://jsonapi.org/ext/atomic")
   METHODS = %w[GET GET GET HEAD POST POST PATCH PATCH DELETE].freeze
   ODD_METHODS = %w[PUT OPTIONS TRACE CONNECT get X].freeze
-  COLLECTIONS = %w[posts posts posts posts posts posts careful-posts writers tags tags tags comments comments operations operations].freeze
+  COLLECTIONS = %w[posts posts posts posts posts posts careful-posts writers tags tags tags comments comments feed operations
+                   operations].freeze
   ODD_COLLECTIONS = ["openapi.json", "up", "ready", "nothing", ""].freeze
   TYPES = %w[posts writers tags comments nothing].freeze
   IDS = ["1", "2", "3", "99", "0", "-1", "1.5", "abc", "1e3", "9" * 30, "%00", "%ff", "%E2%82%AC", "..", "1%0A", "'", "1;2", ""].freeze
