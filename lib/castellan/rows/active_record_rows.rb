@@ -142,7 +142,10 @@ module Castellan
       # (see Adapter#loaded_classes)
       def loaded_classes(plan)
         several = plan.derive(@several_classes) do
-          [model, *plan.nodes.flat_map { |node| models_read(node) }].uniq.select { |one| several?(one) }
+          models = plan.nodes.select { |node| node.definition.model }.flat_map do |node|
+            node.columns.map(&:path).uniq.map { |path| related(node.definition.model).at(path).model }
+          end
+          [model, *models].uniq.select { |one| one.is_a?(Class) && one < ::ActiveRecord::Base && ActiveRecordRows.inherited?(one) }
         end
         several.empty? ? several : several.map { |one| one.descendants.size }
       end
@@ -150,17 +153,6 @@ module Castellan
       private
 
       def lease(&block) = ActiveRecordRows.lease(model, &block)
-
-      def models_read(node)
-        model = node.definition.model or return []
-        adapter = related(model)
-        [model, *node.columns.map(&:path).uniq.map { |path| adapter.at(path).model }]
-      end
-
-      def several?(object)
-        object = object.klass if object.is_a?(::ActiveRecord::Relation)
-        object.is_a?(Class) && object < ::ActiveRecord::Base && ActiveRecordRows.inherited?(object)
-      end
     end
   end
 end

@@ -110,7 +110,7 @@ module Castellan
         terms = terms(scope)
         return :asc if terms.empty?
 
-        direction(terms.first) if terms.one?
+        %i[asc desc].find { |direction| by_key(scope, direction).include?(terms.first) } if terms.one?
       end
 
       # @param values [Array<Object>]

@@ -180,14 +180,7 @@ module Castellan
 
         def further_order(relation, terms) = relation.order(*terms)
 
-        def direction(term)
-          (term.ascending? ? :asc : :desc) if term.is_a?(Arel::Nodes::Ordering) && key?(term.expr)
-        end
-
-        def key?(expression)
-          expression.is_a?(Arel::Attributes::Attribute) && expression.relation == model.arel_table &&
-            expression.name.to_s == model.primary_key
-        end
+        def by_key(scope, direction) = [term(scope, primary_key, direction)]
 
         def apart?(relation) = relation.select_values.any? || (relation.distinct_value && limited?(relation))
 

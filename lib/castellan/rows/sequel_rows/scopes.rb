@@ -235,16 +235,9 @@ module Castellan
           subquery?(dataset) && dataset.opts[:order].nil? ? dataset : dataset.order_append(*terms)
         end
 
-        def direction(term)
-          return key?(term) ? :asc : nil unless term.is_a?(::Sequel::SQL::OrderedExpression)
-
-          (term.descending ? :desc : :asc) if key?(term.expression) && term.nulls.nil?
-        end
-
-        def key?(expression)
-          return expression == primary_key unless expression.is_a?(::Sequel::SQL::QualifiedIdentifier)
-
-          expression.column.to_s == primary_key.to_s && expression.table.to_s == @dataset.first_source_alias.to_s
+        def by_key(_scope, direction)
+          names = [primary_key, qualify(@dataset, primary_key), ::Sequel[@dataset.first_source_alias.to_s.to_sym][primary_key]]
+          [*(names if direction == :asc), *names.map { |name| ::Sequel.public_send(direction, name) }]
         end
 
         def whole?(scope) = dialect.name != :other && constant_by_ids? && scope.equal?(model.dataset)
