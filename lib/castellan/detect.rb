@@ -50,8 +50,7 @@ module Castellan
     class << self
       # @param repeats [Integer] the number of statements of one shape that make a finding
       # @param min_ms [Numeric] the minimum time from the first to the last of them, in milliseconds
-      # @param slow_ms [Numeric, nil] the duration in milliseconds from which a single statement is a finding;
-      #   nil disables this
+      # @param slow_ms [Numeric, nil] milliseconds from which one statement is a finding; nil disables this
       # @yield runs the code to observe
       # @return [Array<Finding>] by descending count
       def watch(repeats: 2, min_ms: 0, slow_ms: 500, &block)
@@ -61,13 +60,11 @@ module Castellan
       end
 
       # Runs the block with n, 2n and 4n records, after one run to warm up, and fits the number of queries.
-      # @param scale [#call, nil] creates that many more records; without it, the block receives the number of
-      #   records
+      # @param scale [#call, nil] creates that many more records; without it, the block receives the number
       # @param by [Integer] n
       # @yield [count] runs the work; a result with a size (a body, a list) must grow with the data
       # @return [Growth]
-      # @raise [ConfigurationError] if `by` is not positive, or if there is neither `scale` nor a block
-      #   parameter
+      # @raise [ConfigurationError] if `by` is not positive, or without `scale` and a block parameter
       def growth(scale: nil, by: 2, &work) = Growth.measure(scale: scale, by: by, work: work)
 
       # Creates an observer for the requests of a production server.

@@ -61,23 +61,16 @@ module Castellan
         0
       end
 
-      # @return [Array(Array, Integer, Seen)] Rack's response, its bytes, and what was seen
       def visit(application, request)
         seen = Seen.new
-        bytes = 0
-        response = Recording.open(seen) do
-          application.call(request.env).tap do |_, _, body|
-            body.each { |piece| bytes += piece.bytesize }
-            body.close if body.respond_to?(:close)
-          end
-        end
-        [response, bytes, seen]
+        answer = Recording.open(seen) { Doctor::Answer.to(application, request.env) }
+        answer.status ? [answer, seen] : raise(answer.error)
       end
 
-      def show(time, request, response, bytes, seen)
-        status, headers, = response
-        fields = HEADERS.filter_map { |name| "#{name}: #{headers[name]}" if headers[name] }
-        @out.puts "#{request}, #{time}: #{status}, #{Figures.bytes(bytes)}, #{Figures.counted(seen.queries, "query")}",
+      def show(time, request, answer, seen)
+        fields = HEADERS.filter_map { |name| "#{name}: #{answer.headers[name]}" if answer.headers[name] }
+        bytes = Figures.bytes(answer.body.bytesize)
+        @out.puts "#{request}, #{time}: #{answer.status}, #{bytes}, #{Figures.counted(seen.queries, "query")}",
                   *fields.map { |field| "  #{field}" }
         return unless time == "now" || seen.looks.any?
 

@@ -41,8 +41,7 @@ module Castellan
 
         def all(model) = model.all
 
-        # @return [ActiveRecord::Relation, nil] the records of the association of one owner; nil if its scope takes
-        #   the owner
+        # @return [ActiveRecord::Relation, nil] one owner's records; nil if the scope takes the owner
         def relation(link)
           scope = link.model.reflect_on_association(link.name).scope
           return unless scope.nil? || scope.arity.zero?

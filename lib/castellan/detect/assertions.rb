@@ -35,8 +35,7 @@ module Castellan
         result
       end
 
-      # @param scale [#call, nil] creates that many more records; without it, the block receives the number of
-      #   records
+      # @param scale [#call, nil] creates that many more records; without it, the block receives the number
       # @param by [Integer] n, the number of records in the first run; then 2n and 4n
       # @return [Growth]
       # @see Detect.growth

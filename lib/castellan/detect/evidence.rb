@@ -100,8 +100,7 @@ module Castellan
       end
 
       # @param loads [Enumerable] see {Use#each}
-      # @param findings [Array<Finding>] of the same request or another one; eager loads of their associations are
-      #   never reported
+      # @param findings [Array<Finding>] of any request; eager loads of their associations are never reported
       # @return [Array<Finding>] the proven findings among the loads
       def observe(loads, findings = [])
         @lock.synchronize do

@@ -44,8 +44,7 @@ module Castellan
 
       # Counts a statement. Values are only compared for the first statements, until they settle the matter.
       # @param started_ns [Integer] monotonic
-      # @param refused [Boolean] whether the database rejected the statement; the next accepted one replaces
-      #   it
+      # @param refused [Boolean] whether the database rejected it; the next accepted one replaces it
       # @return [Boolean] whether to call {#learn}, too
       def add(started_ns, duration_ns, refused)
         @started_ns ||= started_ns
@@ -101,8 +100,7 @@ module Castellan
       # @return [Integer, nil] the site with the most statements
       def busiest = sites.max_by { |_site, count| count }&.first
 
-      # @return [Integer] nanoseconds from the start of the first statement to the end of the last; a lower
-      #   bound if concurrent statements were reported out of order
+      # @return [Integer] nanoseconds from the first statement to the last; less if reported out of order
       def span_ns = (@ended_ns.to_i - @started_ns.to_i).abs
 
       # Whether its first statement began before another group's first.

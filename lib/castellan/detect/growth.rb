@@ -107,8 +107,7 @@ module Castellan
       # @return [Boolean] whether no shape grows, although the block used the new records
       def constant? = slopes.empty? && grew?
 
-      # @return [Boolean] whether the block used the new records: the size of its result changed, or, for a
-      #   result without a size, the queries or loaded records increased
+      # @return [Boolean] whether the result, or else the queries or loaded records, changed with the data
       def grew?
         return @runs.map(&:size).uniq.size > 1 if @runs.all?(&:size)
 

@@ -36,8 +36,7 @@ module Castellan
       end
 
       # @param link [ModelAssociation] the group's association
-      # @return [Array<ModelAssociation>] other associations of the same model that fit equally well; empty for an
-      #   observed association
+      # @return [Array<ModelAssociation>] others of the model that fit as well; empty for an observed one
       def rivals(group, link)
         return [] if group.association || link.nil?
 

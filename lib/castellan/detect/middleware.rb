@@ -17,15 +17,12 @@ module Castellan
       HEADER = "castellan-findings"
 
       # @param app [#call]
-      # @param authorize [#call, nil] receives the Rack environment and returns whether to observe; default:
-      #   true except in production
+      # @param authorize [#call, nil] receives the Rack environment; default: true except in production
       # @param logger [#warn, nil] default: the server's `rack.logger`, else `rack.errors`
-      # @param json_lines [String, nil] a file; each finding is appended as a line of JSON with the request's
-      #   method and path
+      # @param json_lines [String, nil] a file to append findings to, with the request's method and path
       # @param repeats [Integer] the number of statements of one shape that make a finding
       # @param min_ms [Numeric] the minimum time from the first to the last of them, in milliseconds
-      # @param slow_ms [Numeric, nil] the duration in milliseconds from which a single statement is a finding;
-      #   nil disables this
+      # @param slow_ms [Numeric, nil] milliseconds from which one statement is a finding; nil disables this
       # @param evidence [Numeric, Evidence, false] the share of requests that record reads of associations, to find
       #   unused eager loads, or an object shared with the profiler's page
       # @param environment [String] default: RAILS_ENV, RACK_ENV or "development"

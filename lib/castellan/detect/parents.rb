@@ -46,9 +46,8 @@ module Castellan
 
       private
 
-      # Prefers, in this order: a load that did not preload the association; one before the association was
-      # read; one of exactly as many records as read it; the last unrepeated one with enough records; the
-      # largest.
+      # Prefers a load that did not preload the association, then one before it was read, then one of exactly
+      # as many records as read it, then the last unrepeated one with enough records, then the largest.
       def load_before(owner, group, name)
         found = @loads.select { |load| fits?(load.model, owner) }.flat_map do |load|
           nodes = nodes(load, owner)
@@ -132,8 +131,7 @@ module Castellan
         end
       end
 
-      # If more records read the association than this load returned, the rest came from the next largest
-      # loads.
+      # If more records read the association than this load returned, the next largest loads had the rest.
       def others(load, owner, group)
         missing = group.association && !load.joined ? walkers(group) - load.count : 0
         candidates = @loads.select { |other| other != load && other.count > 1 && fits?(other.model, owner) }

@@ -136,8 +136,7 @@ module Castellan
         end
       end
 
-      # Batch reads move through the keys in one direction; a jump back to the first key starts a new batch
-      # read.
+      # Batch reads move through the keys in one direction; a jump back to the first key starts anew.
       def step(value, before, column)
         direction = value <=> before
         @direction ||= direction

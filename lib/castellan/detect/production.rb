@@ -26,15 +26,11 @@ module Castellan
       attr_reader :requests
 
       # @param threshold [Integer] the number of statements of one shape that make a finding, 2 or more
-      # @param min_ms [Numeric] the minimum time from the start of the first to the end of the last, in
-      #   milliseconds
-      # @param slow_ms [Numeric, nil] the duration in milliseconds from which a single statement is a finding;
-      #   nil disables this
+      # @param min_ms [Numeric] the minimum milliseconds from the first to the last of them
+      # @param slow_ms [Numeric, nil] milliseconds from which one statement is a finding; nil disables this
       # @param sample [Numeric] the share of requests to observe, above 0 and up to 1
-      # @param evidence [Numeric, false] the share of observed requests that record reads of associations, to
-      #   find unused eager loads ({Evidence})
-      # @param logger [#warn, nil, false] default: the server's `rack.logger`, else `rack.errors`; false
-      #   disables the log
+      # @param evidence [Numeric, false] the share of them that looks for unused eager loads ({Evidence})
+      # @param logger [#warn, nil, false] default: `rack.logger`, else `rack.errors`; false disables the log
       # @yield [finding, endpoint] called for each new finding
       # @raise [ConfigurationError] for a value outside of these limits
       def initialize(threshold: 5, min_ms: 300, slow_ms: 500, sample: 0.1, evidence: false, logger: nil, &report)
@@ -125,8 +121,7 @@ module Castellan
         @report&.call(finding, endpoint)
       end
 
-      # @return [Integer, nil] the number of findings held back in the previous minute; nil to hold back this
-      #   one
+      # @return [Integer, nil] how many were held back in the minute before; nil to hold back this one
       def rate
         now = Clock.monotonic_ns
         held = @held

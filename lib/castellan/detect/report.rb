@@ -20,8 +20,7 @@ module Castellan
           [Figures.counted(findings.size, "finding"), *lines].join("\n")
         end
 
-        # @return [String] visible ASCII of at most LONGEST_HEADER bytes; findings beyond that are counted ("and
-        #   3 more")
+        # @return [String] visible ASCII of at most LONGEST_HEADER bytes; further findings are counted
         def header(findings)
           parts = findings.map { |finding| short(finding) }
           kept = parts.each_index.find { |index| parts[0..index].sum { |part| part.bytesize + 2 } > LONGEST_HEADER - 20 } || parts.size

@@ -79,8 +79,7 @@ module Castellan
       # @return [SyntaxNode, nil] the value given for the column: `where(column: value)`
       def value(column) = reached.find { |node| node.kind == :pair && node.name.to_s == column }&.children&.first
 
-      # @return [Boolean] whether the line is part of an `or` or `and`, so that not all calls run: `a.first ||
-      #   b.first`
+      # @return [Boolean] whether not all calls run, because the line is part of an `or` or `and`
       def alternatives?
         reached.any? { |node| [node, *node.ancestors.select { |one| one.line >= @line }].any? { |one| one.kind == :or } }
       end
@@ -101,8 +100,7 @@ module Castellan
         definition&.all&.any? { |node| node.call? && node.name == :loaded? && node.receiver&.call? && node.receiver.name == name } || false
       end
 
-      # @return [Boolean] whether the method is called on the association's result: `node.parent.author`, or
-      #   in its block
+      # @return [Boolean] whether it is called on the association's result or in its block: `node.parent.author`
       def reads_below?(name, association)
         calls.select { |call| call.name == name && call.receiver }.any? do |call|
           block = call.ancestors.find { |node| node.kind == :block } if call.receiver.kind == :local

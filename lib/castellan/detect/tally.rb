@@ -64,8 +64,7 @@ module Castellan
       # @return [Integer, nil] see {#initialize}
       attr_reader :slow_ns
 
-      # @param slow_ns [Integer, nil] the duration in nanoseconds from which a statement is slow; nil disables
-      #   this
+      # @param slow_ns [Integer, nil] nanoseconds from which a statement is slow; nil disables this
       # @param order [Integer] the number of earlier events
       def initialize(slow_ns: SLOW_NS, order: 0)
         @slow_ns = slow_ns

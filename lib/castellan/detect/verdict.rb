@@ -94,12 +94,10 @@ module Castellan
         new_case(:write_loop, group, site) unless site.nil? || some_at_a_time?(group) || attempted_again?(group)
       end
 
-      # Whether the statement writes batches until nothing is left, rather than one owner or kind after the
-      # other.
+      # Whether the statement writes batches until nothing is left, rather than one owner after the other.
       def some_at_a_time?(group) = group.shape.limited? && !varies?(group, group.shape.equal)
 
-      # Whether one row is written again and again by other compared values, as after conflicts of optimistic
-      # locking.
+      # Whether one row is written again by other compared values, as after conflicts of optimistic locking.
       def attempted_again?(group) = group.shape.equal.include?("id") && group.pieces&.varying.to_a.any? && !varies?(group, ["id"])
 
       # Whether the statements write different rows; without pieces they may.
@@ -180,8 +178,7 @@ module Castellan
         site if count && count >= @repeats && (count > MOST_WRITTEN || count > mentions(site, shape, link))
       end
 
-      # Counts the calls for the queried model or association at the line: `[User.find(1), User.find(2)]` is
-      # not a loop.
+      # Counts the calls for the model or association at the line: `[User.find(1), User.find(2)]` is no loop.
       def mentions(site, shape, link = nil)
         source = site ? Source.at(site) : (return 0)
         times = named(source, CallSite.source(site).to_s, shape, link).map { |words| words.tally.values.max.to_i }.max.to_i

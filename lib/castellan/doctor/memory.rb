@@ -28,8 +28,7 @@ module Castellan
         GC.enable unless disabled
       end
 
-      # @param fibers [Array<Fiber>] one fiber; popped, because an ended fiber still references its last
-      #   registers
+      # @param fibers [Array<Fiber>] one, popped: an ended fiber still references its registers
       def measure(fibers)
         collect
         first = GC.count

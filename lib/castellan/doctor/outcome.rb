@@ -22,8 +22,7 @@ module Castellan
       private_constant :Lines, :PLAIN
 
       class << self
-        # @param result [String, Array, Answer, Object] a body, a Rack response, an object with a status and a
-        #   body, or plain values and models
+        # @param result [String, Array, Answer, Object] a body, a response, or plain values and models
         # @return [Outcome]
         # @raise [Error] if it cannot be compared
         def of(result)

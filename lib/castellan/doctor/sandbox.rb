@@ -47,8 +47,7 @@ module Castellan
           committed ? refuse_commit : result
         end
 
-        # @raise [Error] with the driver's message, for any error class: a wrong configuration raises
-        #   ArgumentError
+        # @raise [Error] with the driver's message, for any error class
         def check
           reach
         rescue LoadError, StandardError => error
@@ -190,8 +189,7 @@ module Castellan
         databases.first.rolled_back { rolled_back(databases.drop(1), &block) }
       end
 
-      # ActiveRecord notifies `!connection.active_record` for each new pool; Rails' own tests use it the same
-      # way.
+      # ActiveRecord notifies `!connection.active_record` for each new pool; Rails' own tests use it, too.
       def new_pools_rolled_back
         return yield unless defined?(ActiveRecord::Base)
 

@@ -49,8 +49,7 @@ module Castellan
         [] # unreachable: the first request raises a better error
       end
 
-      # @return [Array(Integer, Integer), nil] row count, and an order-independent hash of the rows or nil;
-      #   nil if unreadable
+      # @return [Array(Integer, Integer), nil] row count, and a hash of the unordered rows; nil if unreadable
       def state(database, table)
         rows = database.contents(table, MOST_ROWS + 1)
         return [database.rows(table), nil] if rows.size > MOST_ROWS

@@ -24,8 +24,7 @@ module Castellan
       # @param expect [#===, Array<#===>] statuses that count as success, such as [200..299, 304]
       # @param timeout [Numeric] seconds for connecting, and for each response
       # @param verify [Boolean] whether to verify TLS certificates
-      # @param progress [#call, nil] called about 20 times per second with elapsed seconds and finished
-      #   requests
+      # @param progress [#call, nil] called 20 times per second with elapsed seconds and requests
       # @raise [ConfigurationError] if an option is invalid
       def initialize(url, clients: 10, repetitions: nil, seconds: nil, max_requests: nil, headers: {}, http_method: "GET",
                      keep_alive: true, expect: 200..299, timeout: 30, verify: true, progress: nil)

@@ -77,8 +77,7 @@ module Castellan
       def shortest = seconds(@durations.first)
 
       # @param percent [Numeric] above 0, at most 100
-      # @return [Integer, nil] nanoseconds by nearest rank: the ceil(p / 100 × n)-th smallest; nil if no request
-      #   succeeded
+      # @return [Integer, nil] nanoseconds by nearest rank; nil if no request succeeded
       # @raise [ArgumentError] for other percentages
       def percentile(percent)
         raise ArgumentError, "percentile: must be above 0 and at most 100, got #{percent}" unless percent.positive? && percent <= 100

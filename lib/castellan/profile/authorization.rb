@@ -37,8 +37,7 @@ module Castellan
 
       # @param authorize [#call, nil] called with the Rack environment; a truthy result authorizes the request
       # @param secret [String, nil] signs the tokens; nil disables them
-      # @param environment [String, nil] "development" opens the page to localhost unless `authorize:` is
-      #   passed
+      # @param environment [String, nil] without `authorize:`, "development" opens the page to localhost
       # @raise [ConfigurationError] if `authorize` has no `call`, or the secret is too short
       def initialize(authorize: nil, secret: nil, environment: nil)
         unless authorize.nil? || authorize.respond_to?(:call)

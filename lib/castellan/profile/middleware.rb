@@ -30,8 +30,7 @@ module Castellan
 
       # @param app [#call] Rack application
       # @param authorize [#call, nil] called with the Rack environment; a block may be passed instead
-      # @param secret [String, nil] signs tokens; default CASTELLAN_SECRET, in development a random one per
-      #   boot
+      # @param secret [String, nil] signs tokens; default CASTELLAN_SECRET, in development random
       # @param path [String] path of the page
       # @param store [Object, nil] see {Store}; default a {Store::MemoryStore}, which only this process sees;
       #   pass a {Store::DirectoryStore} to share profiles between the workers of a machine
@@ -45,8 +44,7 @@ module Castellan
       #   {Detect::Evidence} that {Detect::Middleware} uses too, or
       #   `Castellan::Detect.production(…).evidence`
       # @param mount [String] mount point of the application for the URL printed at boot: "/api"
-      # @param announce [#call, nil] called with the message with the signed URL at boot in development;
-      #   default `warn`
+      # @param announce [#call, nil] called at boot in development with the signed URL; default `warn`
       # @raise [ConfigurationError] if an option is invalid
       def initialize(app, authorize: nil, secret: nil, path: "/castellan", store: nil, ttl: 86_400, filter: [], aliases: false,
                      literals: false, logger: nil, environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"], evidence: nil, mount: "",

@@ -42,8 +42,7 @@ module Castellan
 
       # @param store [Results]
       # @param path [String] path of the page, below the application's mount point
-      # @param share [#call, nil] called with the Rack environment and a path; returns a signed URL. nil
-      #   without tokens
+      # @param share [#call, nil] called with env and a path; returns a signed URL. nil without tokens
       # @param evidence [#call, nil] returns findings across many requests, see {Detect::Evidence}
       def initialize(store:, path: "/castellan", share: nil, evidence: nil)
         @results = store

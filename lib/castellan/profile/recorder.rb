@@ -22,8 +22,7 @@ module Castellan
       Statement = Struct.new(:sql, :fingerprint, :started_ns, :duration_ns, :rows, :cached, :sites, :owner, :association)
 
       # @param literals [Boolean] true keeps the SQL with its literal values
-      # @param hold_texts [Boolean] false keeps no Strings of the application, so that a memory profile does
-      #   not count them as retained
+      # @param hold_texts [Boolean] false keeps no Strings, which a memory profile would count as retained
       # @param request [Boolean] whether it observes one request, so that {Detect::Middleware} uses it, too
       def initialize(literals: false, hold_texts: true, request: false, **options)
         super(**options)
@@ -101,8 +100,7 @@ module Castellan
       # @return [Integer] number of statements that were counted but not kept
       def left_out = @strands.sum(@left_out, &:left_out)
 
-      # @return [Hash{Symbol => Integer}] queries, cached queries and rows of the application's statements,
-      #   without transactions and schema queries
+      # @return [Hash{Symbol => Integer}] queries, cached queries and rows of the application's statements
       def totals
         own = { queries: @queries, cached_queries: @cached_queries, rows: @rows }
         @strands.reduce(own) { |sums, strand| sums.merge(strand.totals) { |_, one, other| one + other } }

@@ -89,8 +89,7 @@ module Castellan
         @mode == :cpu ? Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond) : Clock.monotonic_ns
       end
 
-      # @return [Array<Array>, nil] frames below the marker; nil for stacks of other threads or of the
-      #   profiler itself
+      # @return [Array<Array>, nil] frames below the marker; nil for other threads and the profiler
       def own(frames, ids, lines)
         return [[GARBAGE, nil, nil]] if frames.dig(ids.first, :name) == GARBAGE
 

@@ -14,8 +14,7 @@ module Castellan
       FORMAT = /\A(\d{1,12})\.(\h{64})\z/
       private_constant :FORMAT
 
-      # @param secret [String] at least SHORTEST_SECRET bytes; the same in all processes that accept each
-      #   other's URLs
+      # @param secret [String] at least SHORTEST_SECRET bytes, the same in all processes
       # @raise [ConfigurationError] if it is shorter
       def initialize(secret)
         @secret = secret.to_s.dup.freeze

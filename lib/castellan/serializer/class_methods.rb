@@ -43,8 +43,7 @@ module Castellan
       end
 
       # @return [Symbol]
-      # @raise [ConfigurationError] without a type, and for a method that jsonapi-serializer calls and
-      #   Castellan does not
+      # @raise [ConfigurationError] without a type, and for a method that only jsonapi-serializer calls
       def record_type!
         unused = UNUSED.find { |method| respond_to?(method, true) }
         unused ||= :process_options if method_defined?(:process_options) || private_method_defined?(:process_options)

@@ -11,8 +11,7 @@ module Castellan
     # `lazy_load_data` that is not included is `"roles":{}`.
     class Layout < Serialize::Template
       # @param tree [Hash{Symbol => Hash}] what is included, by key
-      # @param shown [Hash{Translation => Array<Symbol>}] the keys of the relationships that are written, also
-      #   without linkage
+      # @param shown [Hash{Translation => Array<Symbol>}] the written relationships, also without linkage
       def initialize(plan, tree, shown, escape:)
         @tree = tree
         @shown = shown

@@ -43,8 +43,7 @@ module Castellan
         @id_column = (name.to_sym if !overridden && name.respond_to?(:to_sym) && identifies?(name.to_sym))
       end
 
-      # @param names [Array<Symbol>] keys of attributes and names of relationships that are written or
-      #   included
+      # @param names [Array<Symbol>] of attributes and relationships that are written or included
       # @return [String, nil] why rows cannot write a document with them
       def obstacle(names)
         return "its id is not a column that the model reads as it is" unless id_column
@@ -66,8 +65,7 @@ module Castellan
         @resource ||= declare
       end
 
-      # @return [String, nil] why an attribute that is a method needs the record; nil for a column and for a
-      #   block
+      # @return [String, nil] why a method needs the record; nil for a column or a block
       def method_reason(key)
         name = @attributes[key]&.column&.to_sym or return
         return "#{name} is neither a column nor an association of #{adapter.table}" unless adapter.columns.include?(name)

@@ -18,8 +18,7 @@ module Castellan
         private_constant :CONDITIONS, :ORDERS, :FINDERS, :BATCHES, :KEYWORDS
 
         # @param statement [Selection] what the statement selects
-        # @return [Chain, nil] of several at the line the one with the statement's conditions; nil if the line does
-        #   not name the association
+        # @return [Chain, nil] the one with the statement's conditions; nil if the line names none
         def self.at(source, link, statement)
           chains = source.steps(link.name, :"#{link.name}_dataset").map { |steps| new(steps, link) }
           chains.find { |chain| Selection.scoped(link, chain.code)&.same?(statement, ordered: false) } || chains.first

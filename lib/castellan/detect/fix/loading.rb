@@ -17,8 +17,7 @@ module Castellan
         end
 
         # @param before [String] an instruction that precedes this one
-        # @param after [String] an instruction that follows; a trial then needs a declaration, because it
-        #   cannot rewrite the line
+        # @param after [String] an instruction that follows; a trial then needs a declaration
         def fix(before: "", after: "", declaration: nil)
           reason = refusal
           return Fix.none(reason) if reason

@@ -33,8 +33,7 @@ module Castellan
 
         private
 
-        # The subclass in the statement's name, if it is always the same: it then filters by the inheritance
-        # column.
+        # The subclass in the statement's name, if it is always the same: it filters by the inheritance column.
         def asked_of(model)
           named = @models.named(@shape) if @kind && !varying.include?(@kind)
           named && model && named < model ? named : model

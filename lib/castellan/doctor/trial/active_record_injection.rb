@@ -65,8 +65,7 @@ module Castellan
             injection.chosen(association.owner, association.reflection.name)
           end
 
-          # Loads a copy of the relation with the preloads added; the application's own preloads keep their
-          # order.
+          # Loads a copy of the relation with the preloads added behind the application's own.
           # @return [Array, nil] records; nil if there is nothing to preload
           def preloaded(injection, relation, &block)
             return if relation.is_a?(ActiveRecord::Associations::CollectionProxy)

@@ -65,8 +65,7 @@ module Castellan
             records ? injection.preloads(dataset.model) : []
           end
 
-          # Runs the block, which loads records, and applies the preloads to them. One record has no siblings
-          # to preload with.
+          # Runs the block and applies the preloads to the records that it loads, unless it loads only one.
           # @return what the block returns
           def around(injection, dataset)
             preloads = preloads(injection, dataset)

@@ -25,8 +25,7 @@ module Castellan
         private_constant :HAND_OVER, :UNFRAMED
 
         # @param result [Result]
-        # @param origin [String, nil] scheme and host for the curl command; default the recorded Host, or
-        #   localhost
+        # @param origin [String, nil] for the curl command; default the recorded Host, or localhost
         def initialize(result, origin: nil)
           super(result, origin: origin || "http://#{result.headers["host"] || "localhost"}", root: "")
         end

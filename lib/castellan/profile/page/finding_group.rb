@@ -30,8 +30,7 @@ module Castellan
         end
 
         # @param findings [Array<Finding, Hash>]
-        # @return [Hash{Array => FindingGroup}] by kind and association or fingerprint, which stay equal when
-        #   lines move
+        # @return [Hash{Array => FindingGroup}] by kind and association or fingerprint, not by line
         def self.by_key(findings)
           groups = findings.each_with_index.group_by { |finding, _| [finding[:kind].to_s, finding[:association] || finding[:fingerprint]] }
           groups.transform_values { |pairs| new(*pairs.transpose) }
@@ -75,8 +74,7 @@ module Castellan
           models.map { |model, same| "#{model}#{same.map { |name| name.delete_prefix(model) }.join(", ")}" }.join("; ") if names.any?
         end
 
-        # @return [Array<(Integer, String)>] number of parent records, or nil, and the call site that loaded
-        #   them
+        # @return [Array<(Integer, String)>] number of parent records or nil, and where they were loaded
         def loaded
           @findings.select { |one| one[:parent_location] }.map { |one| [one[:parent_count], one[:parent_location]] }.uniq
         end

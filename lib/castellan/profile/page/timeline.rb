@@ -20,8 +20,7 @@ module Castellan
         Mark = Struct.new(:x, :width, :count, :at_ns, :duration_ns)
 
         # @param result [Result]
-        # @param whole_ns [Integer] duration of the full width; pass the same to draw two requests to one
-        #   scale
+        # @param whole_ns [Integer] duration of the full width, the same for two requests on one scale
         def initialize(result, whole_ns: result.duration_ns)
           @result = result
           @whole_ns = [whole_ns, 1].max
