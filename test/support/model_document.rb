@@ -177,7 +177,7 @@ module Castellan
         definitions = edge.relationship.definitions
         nodes = edge.alternatives || [edge.node]
         all = related(record, node, edge).map do |found|
-          kind = edge.alternatives ? Rows::RecordLinks.kind_of(edge.relationship, found) : 0
+          kind = edge.alternatives ? Rows::RecordReader::Links.kind_of(edge.relationship, found) : 0
           [found, definitions[kind], nodes[kind]]
         end
         all.select { |found, definition, _| @values.visible?(found, definition) }

@@ -116,7 +116,7 @@ module Castellan
       def correlated
         resources = PlanScopes.resources_along(@definition, @adapter, by.path)
         visible = resources.map { |definition| definition && @scopes.of(definition, @adapter) }
-        Correlated.path(@adapter, by.path, by.column, visible.any? ? visible : [])
+        Association::Correlated.path(@adapter, by.path, by.column, visible.any? ? visible : [])
       end
 
       # `filter[x]=a,b` and `filter[x][in]=a,b` are one, so the message names what both have.

@@ -4,17 +4,16 @@ module Castellan
   module Rows
     # Computes members in Ruby: blocks of named columns, and columns that the ORM's type must cast.
     #
-    #   ComputedMembers.new(reader, reader.coders, rows, session, viewer).to_h   # => { 2 => ['"Ada Lovelace"', '"Alan Turing"'] }
+    #   ComputedMembers.new(reader, reader.coders, rows, viewer).to_h   # => { 2 => ['"Ada Lovelace"', '"Alan Turing"'] }
     #
     # Blocks receive a Struct of the declared columns, not the record.
     class ComputedMembers
       # @param coders [Array<Symbol, nil>] the coders of the node's columns, nil for those that the ORM casts
-      def initialize(reader, coders, rows, session, viewer)
+      def initialize(reader, coders, rows, viewer)
         @node = reader.node
         @adapter = reader.adapter
         @coders = coders
         @rows = rows
-        @session = session
         @viewer = viewer
       end
 
@@ -41,7 +40,7 @@ module Castellan
 
       private
 
-      def ids = @session.column(@rows, 0)
+      def ids = ColumnValues.column(@rows, 0)
       def texts(member, values) = JSONValue.texts(values, @adapter, @node, member.attribute.key) { |row| ids[row] }
 
       def values_of(member)
@@ -52,14 +51,14 @@ module Castellan
       end
 
       def computed(computed, positions)
-        rows = Blocks.rows(computed.columns, positions.map { |position| column_values(position) }, @session.count(@rows))
+        rows = Blocks.rows(computed.columns, positions.map { |position| column_values(position) }, ColumnValues.count(@rows))
         rows.map(&Blocks.bound(computed.block, @viewer))
       end
 
       def column_values(position)
         column = @node.columns[position]
         types = @adapter.at(column.path).types
-        @session.column(@rows, position).map { |value| types.cast(column.name, value) }
+        ColumnValues.column(@rows, position).map { |value| types.cast(column.name, value) }
       end
 
       # Computes for each row which members are written, and the bytes of links and meta objects.

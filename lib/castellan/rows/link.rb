@@ -26,7 +26,7 @@ module Castellan
       # @return [Object] the association
       # @return [Symbol, nil] see above; nil if the links cannot be read as rows, see {#reason}
       # @return [String] the SQL expression of the related id, on the related table
-      # @return [Array<Correlated>] the expressions that the row's SELECT must contain for this link
+      # @return [Array<Association::Correlated>] the expressions that the row's SELECT must contain for this link
       # @return [String, nil] the related rows' column that holds the parent's id, if they have one
       # @return [Boolean] whether an index finds the links of one parent
       attr_reader :edge, :association, :kind, :related, :expressions, :parent_column, :indexed
@@ -109,9 +109,9 @@ module Castellan
 
       def write
         case kind
-        when :foreign_key then @expressions = [Correlated.column(@adapter.types.qualified(association.owner_key))]
+        when :foreign_key then @expressions = [Association::Correlated.column(@adapter.types.qualified(association.owner_key))]
         when :one then @expressions = [one]
-        when :grouped then @expressions = [Correlated.new(association.owner_key, @adapter.dialect.group(ids_sql))]
+        when :grouped then @expressions = [Association::Correlated.new(association.owner_key, @adapter.dialect.group(ids_sql))]
         when :pairs then write_pairs
         when :own_rows then @own_rows_sql = among(@statement)
         end
@@ -139,7 +139,7 @@ module Castellan
         :one if association.adapter.same_database?(@adapter)
       end
 
-      def one = Correlated.new(association.owner_key, "(#{@lazy.sql(@related, single: true)})")
+      def one = Association::Correlated.new(association.owner_key, "(#{@lazy.sql(@related, single: true)})")
 
       # Generated once, because that is the slow part of a scope that is evaluated in each request.
       def read_statement
@@ -184,7 +184,7 @@ module Castellan
           @adapter = adapter
           @association = adapter.association(edge.relationship.association_name)
           columns = [association.type_column, association.owner_key]
-          @expressions = columns.map { |column| Correlated.column(adapter.types.qualified(column)) }
+          @expressions = columns.map { |column| Association::Correlated.column(adapter.types.qualified(column)) }
           @kinds = edge.relationship.kinds.map { |kind| association.type_name(kind) }.freeze
           freeze
         end
@@ -237,7 +237,7 @@ module Castellan
           @edge = edge
           @kinds = Inheritance.new(edge.relationship, adapter)
           id = edge.relationship.owner.definition.id_column
-          @expressions = [@kinds.column, id].map { |column| Correlated.column(adapter.types.qualified(column)) }
+          @expressions = [@kinds.column, id].map { |column| Association::Correlated.column(adapter.types.qualified(column)) }
           freeze
         end
 

@@ -109,7 +109,7 @@ module Castellan
       def own_rows_sql(link)
         return @own_rows_sql[link] if @own_rows_sql.key?(link)
 
-        further = column_position(link.parent_column) ? [] : [Correlated.column(link.parent_column)]
+        further = column_position(link.parent_column) ? [] : [Association::Correlated.column(link.parent_column)]
         around(parts(@expressions + further)) { |list| link.own_rows_sql(list) }
       end
 
@@ -151,9 +151,9 @@ module Castellan
       def coder(index) = @ends[index].types.coder(node.columns[index].name)
 
       def expression(column)
-        return Correlated.column(adapter.types.sql(column.name)) if column.own?
+        return Association::Correlated.column(adapter.types.sql(column.name)) if column.own?
 
-        Correlated.path(adapter, column.path, column.name, visible_along(column))
+        Association::Correlated.path(adapter, column.path, column.name, visible_along(column))
       end
 
       def along(column) = @plan_scopes&.along(column)

@@ -158,8 +158,8 @@ module Castellan
 
       def table(reader, rows, viewer)
         coders = reader.coders
-        members = ComputedMembers.new(reader, coders, rows, ColumnValues, viewer) if reader.computes? || coders.include?(nil)
-        retype = members || ->(index) { ComputedMembers.new(reader, coders, rows, ColumnValues, viewer).retyped(index) }
+        members = ComputedMembers.new(reader, coders, rows, viewer) if reader.computes? || coders.include?(nil)
+        retype = members || ->(index) { ComputedMembers.new(reader, coders, rows, viewer).retyped(index) }
         Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: coders, links: NOTHING, computed: members ? members.to_h : NONE,
                                 asides: members&.asides, retype: retype)
       end

@@ -220,7 +220,6 @@ module Castellan
 end
 
 require_relative "sequel_rows/column_types"
-require_relative "sequel_rows/scope_identity"
 require_relative "sequel_rows/scopes"
 require_relative "sequel_rows/association"
 require_relative "sequel_rows/siblings"

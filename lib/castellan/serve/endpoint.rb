@@ -92,7 +92,7 @@ module Castellan
       # @return [Endpoint, nil] the one of {#types} that a record is of; nil if the viewer may see no such record
       def of_record(viewer, id)
         record = Write::Writer.new(@resource, viewer: viewer, scope: scope(viewer)).visible(id) or return
-        kind = Rows::RecordLinks.kind_of(@resource.definition.itself, record)
+        kind = Rows::RecordReader::Links.kind_of(@resource.definition.itself, record)
         kind && types[kind]
       end
 

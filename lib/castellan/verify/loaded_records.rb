@@ -71,7 +71,7 @@ module Castellan
       end
 
       def load_kinds(records, edge)
-        records.group_by { |record| Rows::RecordLinks.kind_of(edge.relationship, record) }.each do |kind, some|
+        records.group_by { |record| Rows::RecordReader::Links.kind_of(edge.relationship, record) }.each do |kind, some|
           inner = kind && edge.alternatives[kind] and load(once(some, inner), inner)
         end
       end

@@ -35,7 +35,7 @@ module Castellan
       # @param records [Array<Object>] of the relationship
       # @return [Array<Object>] those that the viewer may not see, or that documents leave out
       def hidden(relationship, records)
-        kinds = records.map { |record| Rows::RecordLinks.kind_of(relationship, record) } if relationship.leaves_out?
+        kinds = records.map { |record| Rows::RecordReader::Links.kind_of(relationship, record) } if relationship.leaves_out?
         left_out = kinds ? records.select.with_index { |_, index| kinds[index].nil? } : []
         left_out + relationship.definitions.each_with_index.flat_map do |definition, kind|
           own = records.select.with_index { |record, index| kinds ? kinds[index] == kind : of?(definition, record) }
@@ -91,7 +91,7 @@ module Castellan
 
       # The model of a type has the rows of another type, too, if that is of a subclass.
       def of_type?(relationship, definition, record)
-        !relationship.leaves_out? || relationship.definitions.index(definition) == Rows::RecordLinks.kind_of(relationship, record)
+        !relationship.leaves_out? || relationship.definitions.index(definition) == Rows::RecordReader::Links.kind_of(relationship, record)
       end
 
       def by_id(definition, ids)

@@ -6,7 +6,7 @@ require "active_record"
 
 # Relations with one identity have one SQL; a relation whose identity is not certain has none.
 class ScopeIdentityTest < Minitest::Test
-  Identity = Castellan::Rows::ActiveRecordRows::ScopeIdentity
+  Identity = Castellan::Rows::ActiveRecordRows::Scopes::ScopeIdentity
 
   # A file, because other tests close all connections.
   DIRECTORY = Dir.mktmpdir

@@ -5,7 +5,7 @@ require "sequel"
 require "castellan/rows"
 
 class SequelScopeIdentityTest < Minitest::Test
-  Identity = Castellan::Rows::SequelRows::ScopeIdentity
+  Identity = Castellan::Rows::SequelRows::Scopes::ScopeIdentity
 
   def setup
     @database = Sequel.sqlite
