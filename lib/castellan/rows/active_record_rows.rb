@@ -111,7 +111,7 @@ module Castellan
       # @param name [String, nil] the statements' name in the log; observers ignore "SCHEMA"
       # @yieldparam session [Session] valid inside the block
       def session(name = nil)
-        lease { |connection| yield Session.new(connection, name || Session.name_for(self), dialect) }
+        lease { |connection| yield Session.new(connection, name, self) }
       end
 
       # Releases the connection after the block, unless the caller held it. ActiveRecord before 7.2 keeps

@@ -13,7 +13,9 @@ module Castellan
         private_constant :WHOLE, :WINDOW, :INSTANCES, :UNUSUAL, :OF_LIBRARY
 
         def initialize(adapter)
-          super(adapter, Array(adapter.model.primary_key).map(&:to_sym))
+          model = adapter.model
+          @all = model.unscoped if !ActiveRecordRows.hides_rows?(model) && OF_LIBRARY.all? { |name| library?(model.method(name)) }
+          super(adapter, Array(model.primary_key).map(&:to_sym))
         end
 
         # @param object [Class, ActiveRecord::Relation]
@@ -21,7 +23,7 @@ module Castellan
         def from(object) = object.is_a?(Class) ? object.all : object
 
         # @return [ActiveRecord::Relation] all rows
-        def all = model.all
+        def all = @all && model.current_scope.nil? && model.default_scopes.empty? ? @all.clone : model.all
 
         # @return [Boolean] whether the object can be passed to {Adapter#fetch}
         def own?(object) = object.is_a?(::ActiveRecord::Relation) && object.klass <= model
@@ -59,7 +61,7 @@ module Castellan
         def constant_identity
           return if hide_rows? || !unscoped?
 
-          super.freeze if OF_LIBRARY.all? { |name| model.method(name).owner.name&.start_with?("ActiveRecord::") }
+          super.freeze if OF_LIBRARY.all? { |name| library?(model.method(name)) }
         end
 
         # (see Rows::Scopes#unscoped?)
@@ -166,6 +168,7 @@ module Castellan
           relation.except(:select, :preload).pluck(*Array(columns).map { |column| model.arel_table[column] })
         end
 
+        def library?(method) = method.owner.name&.start_with?("ActiveRecord::")
         def records(relation) = relation.to_a
         def everything = model.unscoped
         def surroundings = [::Time.zone&.name, model.current_shard]

@@ -24,11 +24,12 @@ module Castellan
           "#{adapter.model.name} Castellan"
         end
 
-        # @param name [String] the statements' name in the log
-        def initialize(connection, name, dialect)
+        # @param name [String, nil] the statements' name in the log; nil: that of the adapter's statements
+        def initialize(connection, name, adapter)
           @connection = connection
           @name = name
-          @dialect = dialect
+          @adapter = adapter
+          @dialect = adapter.dialect
           @observed = Session.observed?
         end
 
@@ -130,8 +131,8 @@ module Castellan
         end
 
         def payload(sql)
-          { sql: sql, name: @name, binds: NONE, type_casted_binds: NONE, statement_name: nil, async: false, connection: @connection,
-            row_count: 0 }
+          { sql: sql, name: @name || Session.name_for(@adapter), binds: NONE, type_casted_binds: NONE, statement_name: nil,
+            async: false, connection: @connection, row_count: 0 }
         end
 
         def transformed(sql)
