@@ -245,6 +245,20 @@ module SeveralTablesContract
     refute_match(/models of this type/, text)
   end
 
+  def test_other_ways_to_write_it_have_the_same_records
+    document = @board::ActivityResource.document
+    streamed = +""
+    document.each { |bytes| streamed << bytes }
+    assert_equal @board::ActivityResource.render, streamed
+    nested = JSON.parse(@board::FeedResource.render(format: :nested))
+    assert_equal ALL.first(4).map(&:last), nested.map { |one| one["id"].to_s }
+    refute nested.first.key?("meta")
+    assert_empty Castellan.verify { @board::FeedResource.render }.differences
+    activities = @board::ActivityResource.definition
+    types = Castellan::CLI::TypeScript.new([activities, *activities.types]).to_s
+    assert_match(/^export type .*Activit.* = .*Issue \| .*Note \| .*Picture;/, types)
+  end
+
   def test_code_gives_no_records_of_its_own
     assert_raises(Castellan::ConfigurationError) { @board::ActivityResource.document(id: 1) }
     assert_raises(Castellan::ConfigurationError) { @board::ActivityResource.document(@board::Issue) }
@@ -296,6 +310,8 @@ module SeveralTablesContract
     end
     assert_includes refused(board::IssueResource, Class.new(Castellan::Resource) { type "plain" }), "has no model"
     assert_includes refused(board::IssueResource, Class.new(board::IssueResource)), "has the type of another one, issues"
+    joined = Class.new(board::NoteResource) { id :project_id, :made_on }
+    assert_includes refused(board::IssueResource, joined), "a whole number, a UUID or text"
     by_text = Class.new(board::NoteResource) { sort :made_on, from: "person.name" }
     assert_includes refused(board::IssueResource, by_text), "they sort made_on by columns of several types (date, text)"
   end

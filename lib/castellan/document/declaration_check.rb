@@ -72,11 +72,19 @@ module Castellan
       def of_several_tables!(type, adapter, location)
         reason = if adapter.model.nil? then "has no model"
                  elsif !adapter.same_database?(@adapter) then "is in another database than #{@definition.types.first.name}"
-                 elsif type.id_column.is_a?(Array) || (adapter.scopes.keys || [1]).size > 1 then "must have an id and a key of one column"
+                 elsif !key_of_one_order?(type, adapter) then "must have an id and a key of one column: a whole number, a UUID or text"
                  elsif adapter.dialect.reason then adapter.dialect.reason
                  elsif @definition.types.count { |one| one.type == type.type } > 1 then "has the type of another one, #{type.type}"
                  end
         refuse("types: #{type.name} #{reason}", location) if reason
+      end
+
+      # The whole list orders a key as a number or as text, and so must its own table.
+      def key_of_one_order?(type, adapter)
+        keys = adapter.scopes.keys || [*type.id_column]
+        return false if keys.size > 1 || type.id_column.is_a?(Array)
+
+        %i[integer uuid text].include?(adapter.types.kind(keys.first)) && adapter.types.database_type(keys.first) != "citext"
       end
 
       # PostgreSQL makes one type of the columns that it sorts together.
