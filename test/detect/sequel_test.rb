@@ -41,6 +41,16 @@ class DetectSequelTest < Minitest::Test
     assert_includes finding.fix, "eager(posts: { comments: :author }) where the users are loaded"
   end
 
+  def test_eager_loads_that_a_block_narrows_are_followed_as_well
+    narrowed = proc { |posts| posts.order(:id) }
+    finding = only { World::User.eager(posts: narrowed).all.each { |user| user.posts.each { |post| post.comments.each(&:id) } } }
+    assert_includes finding.fix, "eager(posts: :comments)"
+
+    users = World::User.eager(posts: { narrowed => :comments })
+    finding = only { users.all.each { |user| user.posts.each { |post| post.comments.each(&:author) } } }
+    assert_includes finding.fix, "eager(posts: { comments: :author })"
+  end
+
   def test_a_fix_uses_the_models_of_the_queried_database
     [World::User, World::Archive::User].each do |users|
       finding = only { users.eager(posts: :comments).all.each { |user| user.posts.each { |post| post.comments.each(&:author) } } }

@@ -19,7 +19,7 @@ module Castellan
         # @return [Hash] the same as a tree
         def tree(associations)
           case associations
-          when nil then {}
+          when nil, Proc then {} # Sequel: a block that narrows the dataset
           when Hash then merge(*associations.map { |name, rest| name.is_a?(Proc) ? tree(rest) : { name.to_sym => tree(rest) } })
           when Array then merge(*associations.map { |one| tree(one) })
           else { associations.to_sym => {} }
