@@ -12,6 +12,9 @@ module Castellan
     # Frozen. A type with an extension (`ext`) that is not supported is rejected; profiles are ignored.
     class Negotiation
       JSON_API = "application/vnd.api+json"
+      # Longer header fields are read in each request.
+      LONGEST = 300
+      private_constant :LONGEST
 
       # @param types [Array<String>] supported response types, preferred first
       # @param extensions [Array<String>] URIs of the supported JSON:API extensions
@@ -21,6 +24,7 @@ module Castellan
 
         @types = types.map { |type| type.dup.freeze }.freeze
         @extensions = extensions.dup.freeze
+        @chosen = BoundedCache.new
         freeze
       end
 
@@ -30,11 +34,7 @@ module Castellan
         return @types.first if accept.nil? || accept.empty? || accept == "*/*"
 
         chosen = @types.index(accept) and return @types[chosen]
-        ranges = MediaType.list(accept)
-        usable = ranges.select { |range| usable?(range) }
-        return if ranges.any? { |range| range.type == JSON_API } && usable.none? { |range| range.type == JSON_API }
-
-        best(usable)
+        accept.bytesize > LONGEST ? choose(accept) : @chosen.fetch(accept) { choose(accept) }
       end
 
       # @param content_type [String, nil] Content-Type header of a request with a body
@@ -64,6 +64,14 @@ module Castellan
       end
 
       private
+
+      def choose(accept)
+        ranges = MediaType.list(accept)
+        usable = ranges.select { |range| usable?(range) }
+        return if ranges.any? { |range| range.type == JSON_API } && usable.none? { |range| range.type == JSON_API }
+
+        best(usable)
+      end
 
       # JSON:API allows only the parameters ext and profile.
       def usable?(media_type)
