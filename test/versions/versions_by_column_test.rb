@@ -62,6 +62,13 @@ module VersionsByColumnContract
     assert_equal [token], tenants.uniq, "without a trigger they have the version of the table"
   end
 
+  def test_a_row_that_no_jsonb_can_have_can_be_written
+    run_sql("ALTER TABLE posts ADD document json")
+    before = tenants
+    run_sql(%q(UPDATE posts SET document = '["\\u0000", 1e400000]' WHERE account_id = 3))
+    assert_equal([3], tenants.each_index.reject { |tenant| tenants[tenant] == before[tenant] })
+  end
+
   def test_a_column_that_is_not_counted_has_the_version_of_the_table
     assert_equal token, token(title: MINE)
     @versions.install(%w[posts])

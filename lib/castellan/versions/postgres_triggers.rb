@@ -122,19 +122,18 @@ module Castellan
           DECLARE
             named text;
             changed integer[];
+            buckets text := 'SELECT DISTINCT %%1$I.castellan_bucket(%%2$I::text) FROM ';
             one integer;
             free bigint;
           BEGIN
             FOREACH named IN ARRAY TG_ARGV LOOP
-              IF TG_OP = 'INSERT' THEN
-                changed := ARRAY(SELECT DISTINCT %1$I.castellan_bucket(to_jsonb(r) ->> named) FROM castellan_new r);
-              ELSIF TG_OP = 'DELETE' THEN
-                changed := ARRAY(SELECT DISTINCT %1$I.castellan_bucket(to_jsonb(r) ->> named) FROM castellan_old r);
-              ELSIF TG_OP = 'UPDATE' THEN
-                changed := ARRAY(SELECT %1$I.castellan_bucket(to_jsonb(r) ->> named) FROM castellan_old r
-                           UNION SELECT %1$I.castellan_bucket(to_jsonb(r) ->> named) FROM castellan_new r);
-              ELSE
-                changed := ARRAY[-1];
+              changed := ARRAY[-1];
+              IF TG_OP <> 'TRUNCATE' AND EXISTS (
+                SELECT 1 FROM pg_attribute WHERE attrelid = TG_RELID AND attname = named AND NOT attisdropped
+              ) THEN -- by name, because to_jsonb of a row fails for values that JSON cannot have
+                EXECUTE format('SELECT ARRAY(' || CASE TG_OP WHEN 'INSERT' THEN '' ELSE buckets || 'castellan_old' END ||
+                  CASE TG_OP WHEN 'UPDATE' THEN ' UNION ' ELSE '' END ||
+                  CASE TG_OP WHEN 'DELETE' THEN '' ELSE buckets || 'castellan_new' END || ')', %1$L, named) INTO changed;
               END IF;
               CONTINUE WHEN changed = '{}';
               IF -1 = ANY (changed) OR cardinality(changed) > #{MOST_BUCKETS} OR NOT EXISTS (
