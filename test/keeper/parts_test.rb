@@ -67,6 +67,13 @@ module PartsContract
     assert_changes(@articles, 4, "UPDATE articles SET id = 40 WHERE id = 4", "INSERT INTO articles (id, title) VALUES (4, 'x')")
   end
 
+  def test_a_value_that_no_statement_can_be_read_with_has_the_version_of_the_table
+    ["a", "a\\"].each do |title|
+      library.run("UPDATE articles SET title = '#{title}' WHERE author_id = 2")
+      check(@articles, articles(2).where(title: title))
+    end
+  end
+
   def test_explain_names_the_rows
     named = @articles.document(keeper: @keeper, id: 4).explain.include?("made of (of articles with id = 4, comments with article_id = 4)")
     assert_equal !sqlite?, named

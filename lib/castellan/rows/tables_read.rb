@@ -64,10 +64,13 @@ module Castellan
       # @yieldreturn [String, nil] SQL of its scope
       # @return [Array<Array(String, String, String)>] tables, with column and value
       def parts(columns, scope_sql, further = [], &scope)
+        further -= ["all"]
+        return [] unless [scope_sql, *further, *scopes].all? { |sql| tables_of(sql).is_a?(Array) } # a value such as 'today' is uncertain
+
         root = Equality.of(scope_sql, tables_of(own(@adapter)).first)
         found = {}
         read = ->(sql, &values) { tables_of(sql).each { |table| found[table] = (found[table] || values.call(table)) & values.call(table) } }
-        further = (further - ["all"]).reject { |sql| tables_of(sql).one? { |table| Equality.filter?(sql, table) } }
+        further = further.reject { |sql| tables_of(sql).one? { |table| Equality.filter?(sql, table) } }
         [scope_sql, *further, *scopes, *@alternatives].each do |sql|
           read.call(sql) { |table| Equality.of(sql, table).to_a.reject { |_, value| Association::OwnerKey.value?(value) } }
         end
