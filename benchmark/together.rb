@@ -41,7 +41,7 @@ fewer = comparison.works.filter_map do |work|
   next if ours.zero? || theirs == ours
 
   verdict = ours * 10 <= theirs ? "reached" : "**not reached**"
-  "| #{work.title}: ≤ 1/10 of the queries of jsonapi-serializer | #{ours} of #{theirs} | #{verdict} |"
+  "| #{work.title}: ≤ 1/10 of the queries of jsonapi-serializer | #{ours} of #{theirs} | #{verdict} | |"
 end
 report = ["# Serializers with blocks", "", *Benchmarks::Preface.lines("together", turns[:rounds]), "",
           "The bytes of both libraries are equal. Where everything is preloaded, nearly all of the time is in the blocks: " \

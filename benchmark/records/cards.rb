@@ -52,9 +52,17 @@ module Benchmarks
       COLUMNS.each_key { |name| record.public_send(name) }
     end
 
+    def by_hand(record)
+      { id: record.id, name: record.name, email: record.email, city: record.city, phone: record.phone, note: record.note, age: record.age,
+        score: record.score, active: record.active, seen_at: record.seen_at.iso8601(3), joined_at: record.joined_at.iso8601(3) }
+    end
+
     def ways(prepare)
       [Way.new("Castellan", :json_api, prepare: prepare) { |records| @resource.render(records) },
        Way.new("Castellan, nested", :nested, prepare: prepare) { |records| @resource.render(records, format: :nested) },
+       Way.new("readers and JSON.generate by hand (the floor)", :nested, prepare: prepare) do |records|
+         JSON.generate(records.map { |record| by_hand(record) })
+       end,
        *Peers.nested(:Card).map { |name, write| Way.new("#{name}, nested", :nested, prepare: prepare, &write) },
        Way.new("jsonapi-serializer", :json_api, prepare: prepare) do |records|
          Peers.jsonapi_serializer(records, Peers::FastCardSerializer)

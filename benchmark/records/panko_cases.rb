@@ -99,9 +99,19 @@ module Benchmarks
       end
     end
 
+    def by_hand(name, post)
+      values = { id: post.id, body: post.body, title: post.title, author_id: post.author_id }
+      values[:created_at] = post.created_at.iso8601(3) if %i[simple has_one].include?(name)
+      values[:author] = { id: post.author.id, name: post.author.name } if name == :has_one
+      values[:method_call] = post.id * 2 if name == :method_call
+      values[:data] = post.data if name == :json
+      values
+    end
+
     def ways(name, posts)
       include = name == :has_one ? [:author] : []
       [Way.new("Castellan, nested", :nested) { @resources[name].render(posts, include: include, format: :nested) },
+       Way.new("readers and JSON.generate by hand (the floor)", :nested) { JSON.generate(posts.map { |post| by_hand(name, post) }) },
        Way.new("Panko", :nested) { ::Panko::ArraySerializer.new(posts, each_serializer: PANKO[name]).to_json }]
     end
   end

@@ -37,7 +37,8 @@ module Benchmarks
 
     # @return [Array<String>] lines of Markdown
     def goals
-      ["| goal | measured | |", "|---|---|---|", *works.flat_map { |work| work.goals.map { |other, least| goal(work, other, least) } }]
+      rows = works.flat_map { |work| work.goals.map { |other, least| goal(work, other, least) } }
+      ["| goal | measured | | the floor |", "|---|---|---|---|", *rows]
     end
 
     # @return [Array<String>] lines of Markdown
@@ -59,7 +60,9 @@ module Benchmarks
 
     def goal(work, other, least)
       ratio = work.paired.times(@ours, other)
-      "| #{work.title}: ≥ #{least} × #{other} | #{ratio} × | #{ratio.verdict(least)} |"
+      floor = work.paired.names.find { |name| name.end_with?("(the floor)") }
+      floor &&= "#{work.paired.times(floor, other)} ×"
+      "| #{work.title}: ≥ #{least} × #{other} | #{ratio} × | #{ratio.verdict(least)} | #{floor} |"
     end
 
     def table(work)

@@ -31,7 +31,8 @@ module Benchmarks
     def initialize(count)
       @count = count
       create
-      @gem, @castellan = [::JSONAPI::Serializer, Castellan::Serializer].map { |library| serializer(library) }
+      @gem, = serializer(::JSONAPI::Serializer)
+      @castellan, @castellan_variant = serializer(Castellan::Serializer)
       fill
     end
 
@@ -62,16 +63,21 @@ module Benchmarks
         Way.new(name, :json_api, prepare: prepare) { |records = given.call| write.call(records) }
       end
       bodies = ways.map(&:call)
-      ways << Way.new("the blocks alone (the floor)", nil, prepare: prepare) { |records| blocks(records) } if loaded && options.empty?
+      ways << Way.new("the blocks alone (the floor)", nil, prepare: prepare) { |records| blocks(records, options) } if loaded
       abort "#{title}: the bytes differ" unless bodies.uniq.one?
 
       yield title, ways, goals, ways.to_h { |way| [way.name, queries(way)] }
     end
 
     # What no serializer can leave out: the values, by the application's own blocks.
-    def blocks(records)
-      members = @castellan.attributes_to_serialize.values
-      records.each { |record| [record.id, record.variant_ids, *members.map { |member| member.value(record, {}) }] }
+    def blocks(records, options)
+      values(records, @castellan) { |record| record.variant_ids }
+      values(records.flat_map(&:variants), @castellan_variant) if options[:include]
+    end
+
+    def values(records, serializer)
+      members = serializer.attributes_to_serialize.values
+      records.each { |record| [record.id, (yield record if block_given?), *members.map { |member| member.value(record, {}) }] }
     end
 
     def queries(way)
@@ -87,7 +93,7 @@ module Benchmarks
       variant.class_eval(&VARIANT)
       product = Class.new { include library }
       product.class_exec(variant, &PRODUCT)
-      product
+      [product, variant]
     end
 
     def create
