@@ -128,7 +128,7 @@ module Castellan
     end
 
     # @param key [String]
-    # @param further [Array, nil] what else the bytes depend on
+    # @param further [Array, String, nil] what else the bytes depend on
     # @param coding [String, nil] the content coding
     # @return [String] an entity tag
     def etag(key, further = nil, coding = nil)

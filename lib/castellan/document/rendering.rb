@@ -432,7 +432,9 @@ module Castellan
       def plain_etag
         if key.nil? || changeable? then digest
         elsif plan.holes.empty? then @keeper.etag(served_key)
-        else @keeper.etag(served_key, ViewerBlocks.versions(plan, viewer) || (kept_form.blanks ? viewer_values : NO_VALUES))
+        else
+          @keeper.etag(served_key, ViewerBlocks.versions(plan, viewer) ||
+                                   Serialize::Blanks.joined(kept_form.blanks ? viewer_values : NO_VALUES))
         end
       end
 

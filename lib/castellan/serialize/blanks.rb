@@ -45,9 +45,18 @@ module Castellan
       # @return [String]
       def fill(body, values)
         buffer = String.new(capacity: body.bytesize + (values.size * 8))
-        body.unpack(cuts).each_with_index { |part, index| buffer << part << values[index].to_s }
-        buffer.force_encoding(Encoding::UTF_8)
+        parts = body.unpack(cuts)
+        index = 0
+        while (value = values[index]) # blocks cost as much as what they append
+          buffer << parts[index] << value
+          index += 1
+        end
+        (buffer << parts[index]).force_encoding(Encoding::UTF_8)
       end
+
+      # @param values [Array<String>] see {#values}
+      # @return [String] one text for all of them: JSON contains no NUL
+      def self.joined(values) = values.join("\0")
 
       private
 

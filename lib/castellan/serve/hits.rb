@@ -35,7 +35,8 @@ module Castellan
         personal = standing.personal?
         if personal && (further = standing.viewer_versions(viewer)).nil?
           kept = kept(keeper, standing, key, coding, id) or return
-          further = values = standing.viewer_values(kept, viewer)
+          values = standing.viewer_values(kept, viewer)
+          further = Serialize::Blanks.joined(values)
         end
         etag = keeper.etag(key, further, coding)
         headers = { "etag" => etag, "vary" => offered.empty? ? @vary : @vary_with_coding }
