@@ -13,6 +13,8 @@ module Benchmarks
       ["20 mail logs with count, category and company, ActiveRecord", MailLogs::APP, 0.8, MailLogs::HAND, :rate],
       ["20 letters, kept for everybody", Letters::CASTELLAN, 0.85, Letters::CONSTANT, :cpu_us],
       ["20 letters, kept for everybody", Letters::CASTELLAN, 0.7, Letters::CONSTANT, :rate],
+      ["20 letters, kept for everybody", Letters::CASTELLAN, 0.85, Letters::VERSION, :cpu_us],
+      ["20 letters, kept for everybody", Letters::NOTIFIED, 0.85, Letters::CONSTANT, :cpu_us],
       ["20 letters, kept for their viewer", Letters::CASTELLAN, 0.6, Letters::LOOK_UP, :rate],
       ["100 letters with a flag of the viewer", Letters::CASTELLAN, 1.5, Letters::ALBA, :rate],
       ["304 of 20 letters", Letters::CASTELLAN, 0.9, Letters::LOOK_UP_304, :rate],
