@@ -57,13 +57,13 @@ module Benchmarks
     end
 
     def goals
-      ["", "| goal | measured | |", "|---|---|---|", *GOALS.map { |goal| "| #{verdict(*goal).join(" | ")} |" },
+      ["", "| goal | measured | | the lambda |", "|---|---|---|---|", *GOALS.map { |goal| "| #{verdict(*goal).join(" | ")} |" },
        *@results.filter_map { |result| "| #{own(result).join(" | ")} |" if result.own }]
     end
 
     def own(result)
       us = result.own.reduce(:-).round
-      ["#{result.title}: Castellan's own ≤ #{MOST_OWN} µs", "#{us} µs", us <= MOST_OWN ? "reached" : "**not reached**"]
+      ["#{result.title}: Castellan's own ≤ #{MOST_OWN} µs", "#{us} µs", us <= MOST_OWN ? "reached" : "**not reached**", nil]
     end
 
     def own_line(result)
@@ -75,8 +75,9 @@ module Benchmarks
       result = @results.find { |one| one.title == title }
       ours, theirs = [way, other].map { |name| result.row(name)[figure] }
       share = figure == :rate ? ours.fdiv(theirs) : theirs.fdiv(ours)
+      floor = result.rows.find { |row| row.name == MailLogs::HAND } unless other == MailLogs::HAND
       ["#{title}: #{way} ≥ #{least} × #{other}, #{FIGURES.fetch(figure)}", "#{share.round(2)} ×",
-       share >= least ? "reached" : "**not reached**"]
+       share >= least ? "reached" : "**not reached**", floor && "#{floor.rate.fdiv(theirs).round(2)} ×"]
     end
 
     def heading(result)
