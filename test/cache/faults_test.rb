@@ -7,10 +7,15 @@ require "zlib"
 require "document/library"
 
 # Random writes and reads, viewers with other permissions, and stores that fail or lie: no stale answer, no answer of another
-# viewer, no failed request. `bin/test --all` makes many more of each.
+# viewer, no failed request. `bin/test --all` makes many more of each, and `rake soak` 100,000 reads and 1,000,000 answers.
 class CacheFaultsTest < Minitest::Test
   VIEWERS = %w[1 2 3].freeze
+  SOAK = ENV.key?("CASTELLAN_SOAK")
   ROUNDS = Castellan::TestHelpers.all? ? 3_000 : 120
+  READS = SOAK ? 100_000 : ROUNDS * 5
+  ANSWERS = if SOAK then 1_000_000
+            else Castellan::TestHelpers.all? ? 200_000 : 4_000
+            end
   WRITES = [
     ->(rng) { "UPDATE articles SET title = 'T#{rng.rand(1_000_000)}' WHERE id = #{rng.rand(9)}" },
     ->(rng) { "UPDATE articles SET author_id = #{rng.rand(1..3)} WHERE id = #{rng.rand(9)}" },
@@ -64,17 +69,35 @@ class CacheFaultsTest < Minitest::Test
 
   def teardown
     Castellan.keeper = @before
+    @notified&.close
     @versions&.uninstall(Library::TABLES)
   end
 
   def test_random_writes_are_never_answered_stale
     keepers = Array.new(2) { keeper(tiered) } # two processes
-    stale = Array.new(ROUNDS) do
+    stale = Array.new(READS / 5) do
       library.run(WRITES.sample(random: @rng).call(@rng)) if @rng.rand < 0.4
       Castellan.keeper = keepers.sample(random: @rng)
-      wrong_answers(VIEWERS.sample(random: @rng))
+      viewer = VIEWERS.sample(random: @rng)
+      right = fresh(viewer)
+      wrong_answers(viewer, right) + keepers.map do |keeper|
+        Castellan.keeper = keeper
+        get(viewer, "gzip") == right
+      end.grep(false)
     end.flatten
     assert_empty stale
+  end
+
+  # One thread each over memory and over Redis, and two over both.
+  def test_no_answer_of_a_million_is_that_of_another_viewer
+    keepers = [Castellan::Store::MemoryStore.new, redis, tiered, tiered].map { |store| keeper(store, notified) }
+    expected = people.to_h { |person| [person, body(person, nil)] }
+    assert_equal people.size, expected.values.uniq.size
+    keepers.each do |keeper|
+      Castellan.keeper = keeper
+      crossed = Array.new(2) { |number| Thread.new { crossed(expected, ANSWERS / keepers.size / 2, Random.new(number)) } }
+      assert_equal 0, crossed.sum(&:value)
+    end
   end
 
   def test_viewers_are_never_answered_as_others
@@ -84,7 +107,7 @@ class CacheFaultsTest < Minitest::Test
     crossed = Array.new(4) do |number|
       Thread.new do
         rng = Random.new(number)
-        Array.new(ROUNDS * 5) do
+        Array.new(ROUNDS) do
           viewer = VIEWERS.sample(random: rng)
           get(viewer, rng.rand < 0.5 ? "gzip" : nil) == expected[viewer]
         end.count(false)
@@ -136,14 +159,40 @@ class CacheFaultsTest < Minitest::Test
     Castellan::Store::MemcachedStore.new("127.0.0.1:#{port}", timeout: 0.1)
   end
 
-  def keeper(store)
+  def keeper(store, versions = @versions)
     lines = @lines = []
-    Castellan::Keeper.new(store: store, versions: @versions, log: ->(line) { lines << line })
+    Castellan::Keeper.new(store: store, versions: versions, log: ->(line) { lines << line })
+  end
+
+  def notified
+    @notified ||= Castellan::Versions::NotifiedVersions.new(library.models::Base).tap { |versions| versions.install(Library::TABLES) }
+  end
+
+  # Each sees the articles of one author, and has read some.
+  def people = @people ||= Array.new(9) { |number| [(number % 3) + 1, number].freeze }.freeze
+
+  def crossed(expected, count, rng)
+    checked = {} # bytes, compressed ones too, whose viewer is known
+    count.times.count do
+      person = people.sample(random: rng)
+      coding = "gzip" if rng.rand < 0.5
+      bytes = body(person, coding)
+      (checked[bytes] ||= coding ? Zlib.gunzip(bytes) : bytes) != expected[person]
+    end
+  end
+
+  def body(person, coding)
+    env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/marked", "SCRIPT_NAME" => "", "QUERY_STRING" => "include=author",
+            "rack.input" => StringIO.new, "rack.url_scheme" => "http", "test.viewer" => person }
+    env["HTTP_ACCEPT_ENCODING"] = coding if coding
+    status, headers, body = @app.call(env)
+    raise "#{status}: #{body.to_ary.join[0, 200]}" unless status == 200 && headers["content-encoding"] == (coding if Castellan.keeper)
+
+    body.to_ary.join
   end
 
   # @return [Array<String>] what differed from the document that is written anew
-  def wrong_answers(viewer)
-    right = fresh(viewer)
+  def wrong_answers(viewer, right = fresh(viewer))
     articles = library.models::Article
     bytes = Castellan.cache.fetch("titles", depends_on: articles) { articles.order(:id).pluck(:title).join(",") }
     { "plain" => get(viewer) == right, "gzip" => get(viewer, "gzip") == right,
@@ -173,9 +222,19 @@ class CacheFaultsTest < Minitest::Test
   def app
     models = library.models
     models.const_set(:FaultsArticleResource, resource(models)) unless models.const_defined?(:FaultsArticleResource)
+    models.const_set(:MarkedArticleResource, marked(models)) unless models.const_defined?(:MarkedArticleResource)
     Castellan.app do
       resource models::FaultsArticleResource, at: "articles"
+      resource models::MarkedArticleResource, at: "marked", scope: ->((author, _)) { models::Article.where(author_id: author) }
       authenticate { |env| env["test.viewer"] }
+    end
+  end
+
+  def marked(models)
+    Class.new(models::ArticleResource) do
+      type "articles"
+      cache :notified
+      per_viewer(:read) { |ids, (_, number)| ids.select { |id| ((id.to_i + number) % 9).even? } }
     end
   end
 
