@@ -14,7 +14,7 @@ class CacheFaultsTest < Minitest::Test
   ROUNDS = Castellan::TestHelpers.all? ? 3_000 : 120
   READS = SOAK ? 100_000 : ROUNDS * 5
   ANSWERS = if SOAK then 1_000_000
-            else Castellan::TestHelpers.all? ? 200_000 : 4_000
+            else Castellan::TestHelpers.all? ? 100_000 : 4_000
             end
   WRITES = [
     ->(rng) { "UPDATE articles SET title = 'T#{rng.rand(1_000_000)}' WHERE id = #{rng.rand(9)}" },
