@@ -59,6 +59,13 @@ module KeeperContract
     @versions&.uninstall(Library::TABLES)
   end
 
+  # PostgreSQL compares a date with 'today' anew each day, whatever the scope was compared with before.
+  def test_a_text_that_may_be_the_current_time_is_not_kept
+    sqlite = [Library.active_record(:sqlite), Library.sequel(:sqlite)].include?(library)
+    kept = %w[2020-01-01 today Tomorrow 2020-01-01].map { |day| dated(day).rendering.kept? }
+    assert_equal [true, sqlite, sqlite, true], kept
+  end
+
   def test_a_document_is_written_once_and_then_read_from_the_store
     first = document.to_json
     assert_equal 1, @store.written.size
@@ -305,6 +312,13 @@ module KeeperContract
   end
 
   private
+
+  def dated(day)
+    condition = "title >= ?"
+    articles = library.models::Article
+    scope = articles.respond_to?(:dataset) ? articles.where(Sequel.lit(condition, day)) : articles.where(condition, day)
+    models::KeptArticleResource.document(scope, keeper: @keeper)
+  end
 
   def edit(random)
     id = random.rand(1..9)

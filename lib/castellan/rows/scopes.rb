@@ -268,12 +268,12 @@ module Castellan
           shape << " " << sql.bytesize.to_s << ":" << sql.to_str
         end
 
-        # A subclass of String may be SQL.
+        # A subclass of String may be SQL, and PostgreSQL reads 'today' as a date: only the SQL shows what it is compared with.
         def value(value, bound)
           case value
           when Integer, true, false, nil then bound << value
           when Array then value.each { |inner| value(inner, bound) } && bound << value.size
-          else value.instance_of?(String) ? bound << value : throw(:unknown)
+          else value.instance_of?(String) && !StatementTables::DAY.match?(value) ? bound << value : throw(:unknown)
           end
         end
       end

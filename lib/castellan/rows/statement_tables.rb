@@ -12,6 +12,8 @@ module Castellan
     # not immutable or not built in, tables of other databases, and row-level security.
     class StatementTables
       LIMIT = 500
+      # Texts that PostgreSQL may read as the current time.
+      DAY = /(?<![a-z])(?:now|today|tomorrow|yesterday)(?![a-z])/i
       private_constant :LIMIT
 
       def initialize(adapter)
@@ -236,8 +238,7 @@ module Castellan
         # The last four contain casts of their own.
         AMBIENT = /\b(?:current_(?:date|time|timestamp|user|role|catalog|schema)|localtime|localtimestamp|session_user|user|
                    skip\s+locked|xmltable|json_table|json_value|json_query)\b/ix
-        DAY = /(?<![a-z])(?:now|today|tomorrow|yesterday)(?![a-z])/i
-        private_constant :QUOTED, :TEXT, :NAME, :NUMBER, :CAST, :PLAIN, :UNCERTAIN, :UNCERTAIN_ON_POSTGRES, :AMBIENT, :DAY
+        private_constant :QUOTED, :TEXT, :NAME, :NUMBER, :CAST, :PLAIN, :UNCERTAIN, :UNCERTAIN_ON_POSTGRES, :AMBIENT
 
         # @return [String, nil] what makes the statement uncertain
         # @return [Array<Array<String>>] names and qualified names, unquoted ones in lower case
