@@ -1,10 +1,11 @@
 # frozen_string_literal: true
 
 require "jwt"
+require "sequel"
 require "castellan"
 
-# The mail logs of the example, writable: by Castellan on its ActiveRecord models, and by jsonapi-resources as its guide
-# recommends, with the metal controller.
+# The mail logs of the example, writable: by Castellan on its ActiveRecord models and on Sequel models with the same checks, and by
+# jsonapi-resources as its guide recommends, with the metal controller.
 module Writes
   class CategoryResource < JSONAPI::Resource
     model_name "Category"
@@ -52,8 +53,50 @@ module Writes
     end
   end
 
+  # The models of examples/mail_logs/castellan, and their resources.
+  module OnSequel
+    DB = Sequel.connect(ENV.fetch("DATABASE_URL"))
+
+    class Category < Sequel::Model(DB[:categories]); end
+    class Company < Sequel::Model(DB[:companies]); end
+
+    class MailLog < Sequel::Model(DB[:mail_logs])
+      plugin :timestamps, update_on_create: true
+      plugin :validation_helpers
+      many_to_one :category, class: "Writes::OnSequel::Category"
+      many_to_one :company, class: "Writes::OnSequel::Company"
+
+      def validate
+        super
+        validates_presence %i[category company]
+      end
+    end
+
+    class CategoryResource < Castellan::Resource
+      model Category
+      type "categories"
+      attributes :name
+    end
+
+    class CompanyResource < Castellan::Resource
+      model Company
+      type "companies"
+      attributes :name, :icon
+    end
+
+    class MailLogResource < Castellan::Resource
+      model MailLog
+      type "mail-logs"
+      key_transform :dash
+      attributes :number, :in_or_out, :document_date_on, :received_on, :external_number, :comment, :value_net, :value_vat
+      belongs_to :category, :company
+      writable :number, :in_or_out, :document_date_on, :received_on, :external_number, :comment, :value_net, :value_vat, :category, :company
+    end
+  end
+
   resources = -> { [Fast::MailLogResource, Fast::CategoryResource, Fast::CompanyResource] }
   CASTELLAN = Castellan.app { resources.call.each { |one| resource one } }
+  SEQUEL = Castellan.app { [OnSequel::MailLogResource, OnSequel::CategoryResource, OnSequel::CompanyResource].each { |one| resource one } }
   WITH_TOKEN = Castellan.app do
     authenticate(jwt: { key: "s" * 32, algorithms: %w[HS256] }) { |claims| claims["sub"] }
     resource Fast::MailLogResource
