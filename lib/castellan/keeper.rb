@@ -16,8 +16,8 @@ module Castellan
     # Statements of longer shapes are not kept in memory, in bytes; clients write filters.
     LONGEST_SHAPE = 4_096
     SPLICED = %w[gzip].freeze # the only format whose pieces can be joined around values
-    STANDING = 2_000 # requests
-    private_constant :LONGEST_SHAPE, :SPLICED, :STANDING
+    MOST_REQUESTS = 2_000 # requests
+    private_constant :LONGEST_SHAPE, :SPLICED, :MOST_REQUESTS
 
     # @param store [Object] see {Store}
     # @param versions [#current] see {Versions}
@@ -34,7 +34,7 @@ module Castellan
       @layer = Cache::DocumentLayer.new(store: store, log: log)
       @forms = Cache::DocumentLayer.new(store: store, name: :form, log: log)
       @codings = (compress ? Cache::Compression.check(compress) : Cache::Compression.available).freeze
-      @standing = BoundedCache.new(limit: STANDING)
+      @request_keys = BoundedCache.new(limit: MOST_REQUESTS)
       @application_cache = ApplicationCache.new(store: store, versions: versions, revision: @revision, log: log)
     end
 
@@ -54,20 +54,20 @@ module Castellan
     # Ignores all entries written so far, after a code reload.
     def renew_revision
       @revision.renew
-      @standing = BoundedCache.new(limit: STANDING)
+      @request_keys = BoundedCache.new(limit: MOST_REQUESTS)
     end
 
-    # @param request [Array] what path and query say, of objects that live as long as the resource
-    # @return [StandingKey, nil] nil until {#stand}, and while somebody watches what a document does
-    def standing(request)
-      @standing[request] unless Castellan.off? || Recording.current || Cache::Events.wanted?
+    # @param request [Array] the parsed query, the id and the path of the mount point
+    # @return [RequestKey, nil] nil before {#note_request}, and while the request is recorded or a subscriber wants cache events
+    def request_key(request)
+      @request_keys[request] unless Castellan.off? || Recording.current || Cache::Events.wanted?
     end
 
     # Notes how to make the key of a document again.
-    # @param request [Array] see {#standing}
+    # @param request [Array] see {#request_key}
     # @param rendering [Document::Rendering] of a document that was sent
-    def stand(request, rendering)
-      @standing.fetch(request) { StandingKey.for(self, rendering) }
+    def note_request(request, rendering)
+      @request_keys.fetch(request) { RequestKey.for(self, rendering) }
     end
 
     # @param plan [Plan::FetchPlan]
@@ -275,7 +275,7 @@ module Castellan
 end
 
 require_relative "keeper/kept_statement"
-require_relative "keeper/standing_key"
+require_relative "keeper/request_key"
 require_relative "keeper/source_digest"
 require_relative "keeper/revision"
 require_relative "keeper/application_cache"

@@ -256,7 +256,7 @@ module Castellan
 
       # @return [Boolean] whether the scope of all rows or of the application, the viewer's values and the surroundings are everything in
       #   which the keys of two requests with one path and query may differ
-      def standing?
+      def keyed_by_request?
         return false if plan.for_viewers? || changeable? || definition.scope || definition.itself
         return false if Rows::PlanScopes.of(plan, adapter).any? || Rows::TablesRead.for(plan, adapter).changing?
 

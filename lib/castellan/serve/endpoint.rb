@@ -128,12 +128,12 @@ module Castellan
         parameters = parameters(env["QUERY_STRING"] || "")
         scope = scope(viewer)
         request = [parameters, id, env["SCRIPT_NAME"]]
-        standing = keeper.standing(request)
-        found = @hits.call(env, viewer, id, scope, keeper, standing) if standing
+        request_key = keeper.request_key(request)
+        found = @hits.call(env, viewer, id, scope, keeper, request_key) if request_key
         return found if found
 
         document = document(env, viewer, id, parameters: parameters, scope: scope)
-        rendered(env, id, document).tap { |response| keeper.stand(request, document.rendering) if response.first == 200 }
+        rendered(env, id, document).tap { |response| keeper.note_request(request, document.rendering) if response.first == 200 }
       end
 
       # @return [Array] Rack's response to a request whose preconditions hold

@@ -4,9 +4,9 @@ module Castellan
   module Serve
     # Answers requests of one endpoint with documents that are kept, without a rendering. Frozen.
     #
-    #   hits.call(env, viewer, id, scope, keeper, standing)   # => Rack's response; nil where only a rendering can tell
+    #   hits.call(env, viewer, id, scope, keeper, request_key)   # => Rack's response; nil where only a rendering can tell
     #
-    # `standing` is the {Keeper::StandingKey} of an earlier request with the same path and query. Everything else that the response depends
+    # `request_key` is the {Keeper::RequestKey} of an earlier request with the same path and query. All else that the response depends
     # on is read here: the viewer and his scope, the version, Accept-Encoding and the preconditions.
     class Hits
       # @param cache_control [Hash{String => String}] header fields
@@ -26,16 +26,16 @@ module Castellan
       # @param id [String, nil] of one resource
       # @param scope [Object] the relation or dataset that the viewer may see; :all for all
       # @param keeper [Keeper]
-      # @param standing [Keeper::StandingKey]
+      # @param request_key [Keeper::RequestKey]
       # @return [Array, nil] Rack's response
-      def call(env, viewer, id, scope, keeper, standing)
-        key = standing.key(scope, viewer) or return
-        offered = standing.codings
+      def call(env, viewer, id, scope, keeper, request_key)
+        key = request_key.key(scope, viewer) or return
+        offered = request_key.codings
         coding = HTTP::ContentCoding.choose(env["HTTP_ACCEPT_ENCODING"], offered) unless offered.empty?
-        personal = standing.personal?
-        if personal && (further = standing.viewer_versions(viewer)).nil?
-          kept = kept(keeper, standing, key, coding, id) or return
-          values = standing.viewer_values(kept, viewer)
+        personal = request_key.personal?
+        if personal && (further = request_key.viewer_versions(viewer)).nil?
+          kept = kept(keeper, request_key, key, coding, id) or return
+          values = request_key.viewer_values(kept, viewer)
           further = Serialize::Blanks.joined(values)
         end
         etag = keeper.etag(key, further, coding)
@@ -43,17 +43,17 @@ module Castellan
         headers.update(personal ? @private : @cache_control)
         outcome = condition(env, etag)
         return Endpoint.not_modified(headers) if outcome == :not_modified
-        return unless outcome == :proceed && (kept ||= kept(keeper, standing, key, coding, id))
+        return unless outcome == :proceed && (kept ||= kept(keeper, request_key, key, coding, id))
 
-        values ||= standing.viewer_values(kept, viewer) if personal
-        Endpoint.sent(headers, standing.media_type, coding, keeper.filled(kept, values))
+        values ||= request_key.viewer_values(kept, viewer) if personal
+        Endpoint.sent(headers, request_key.media_type, coding, keeper.filled(kept, values))
       end
 
       private
 
       # A record that does not exist is answered by another document.
-      def kept(keeper, standing, key, coding, id)
-        kept = keeper.kept(standing.plan, key, coding)
+      def kept(keeper, request_key, key, coding, id)
+        kept = keeper.kept(request_key.plan, key, coding)
         kept if kept && (id.nil? || kept.found)
       end
 

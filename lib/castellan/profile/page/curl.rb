@@ -29,7 +29,7 @@ module Castellan
         # @return [Array<String>] what the user must add to the command
         def remarks
           ["Authorization and cookies are not recorded: add what the request needs.",
-           ("Values on the filter list stand as [FILTERED]: put them in." if @result.query.to_s.include?("[FILTERED]")),
+           ("Values on the filter list are [FILTERED]: fill them in." if @result.query.to_s.include?("[FILTERED]")),
            ("The body of the request is not recorded: add it with --data." unless %w[GET HEAD].include?(@result.method))].compact
         end
 

@@ -4,12 +4,12 @@ module Castellan
   class Keeper
     # Makes the key of a document again, for further requests with its path and query, without a plan, statements and a rendering.
     #
-    #   standing = StandingKey.for(keeper, rendering)   # => nil where more may differ from request to request
-    #   standing.key(:all, viewer)                      # => what {Keeper#key} returns; nil: only that can tell
+    #   request_key = RequestKey.for(keeper, rendering)   # => nil where more may differ from request to request
+    #   request_key.key(:all, viewer)                     # => what {Keeper#key} returns; nil: only that can tell
     #
     # Whatever may differ is read each time: the version, the scope's identity and the surroundings of the application's code.
     # Frozen, shared by all threads.
-    class StandingKey
+    class RequestKey
       NO_VALUES = [].freeze
       private_constant :NO_VALUES
 
@@ -19,10 +19,10 @@ module Castellan
       attr_reader :plan, :media_type, :codings
 
       # @param rendering [Document::Rendering] of a document that is kept and was sent
-      # @return [StandingKey, nil]
+      # @return [RequestKey, nil]
       def self.for(keeper, rendering)
         caching = rendering.definition.caching
-        new(keeper, rendering) if caching && !caching.expires_in && !caching.stale? && rendering.kept? && rendering.standing?
+        new(keeper, rendering) if caching && !caching.expires_in && !caching.stale? && rendering.kept? && rendering.keyed_by_request?
       end
 
       def initialize(keeper, rendering)
