@@ -69,6 +69,20 @@ module VersionsByColumnContract
     assert_equal([3], tenants.each_index.reject { |tenant| tenants[tenant] == before[tenant] })
   end
 
+  def test_serializable_writers_of_different_tables_do_not_cancel_each_other
+    run_sql("CREATE TABLE notes (id integer, account_id bigint)")
+    @versions.install(%w[notes], by: "account_id")
+    before = tenants
+    one, other = Array.new(2) { PG.connect(@url).tap { |connection| connection.exec("BEGIN ISOLATION LEVEL SERIALIZABLE") } }
+    one.exec("INSERT INTO posts VALUES (100, 2)")
+    other.exec("INSERT INTO notes VALUES (1, 2)")
+    one.exec("INSERT INTO posts VALUES (101, 3); COMMIT")
+    other.exec("COMMIT")
+    assert_equal([2, 3], tenants.each_index.reject { |tenant| tenants[tenant] == before[tenant] })
+  ensure
+    [one, other].each { |connection| connection&.close }
+  end
+
   def test_a_column_that_is_not_counted_has_the_version_of_the_table
     assert_equal token, token(title: MINE)
     @versions.install(%w[posts])

@@ -134,9 +134,11 @@ module Castellan
                   CASE TG_OP WHEN 'DELETE' THEN '' ELSE buckets || 'castellan_new' END || ')', %1$L, named) INTO changed;
               END IF;
               CONTINUE WHEN changed = '{}';
-              IF -1 = ANY (changed) OR cardinality(changed) > #{MOST_BUCKETS} OR NOT EXISTS (
-                SELECT 1 FROM %1$I.castellan_buckets WHERE relation = TG_RELID AND by = named AND bucket = -1
-              ) THEN
+              IF (CASE -- SERIALIZABLE cancels writers of which each reads what another one writes
+                WHEN -1 = ANY (changed) OR cardinality(changed) > #{MOST_BUCKETS} THEN true
+                WHEN current_setting('transaction_isolation') = 'serializable' THEN false
+                ELSE NOT EXISTS (SELECT 1 FROM %1$I.castellan_buckets WHERE relation = TG_RELID AND by = named AND bucket = -1)
+              END) THEN
                 changed := ARRAY[-1];
               END IF;
               FOREACH one IN ARRAY changed LOOP
