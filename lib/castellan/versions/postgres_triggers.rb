@@ -7,14 +7,16 @@ module Castellan
     #   PostgresTriggers.install("users")          # => statements
     #   PostgresTriggers.current(%w[users roles])  # => one SELECT of one value, NULL if unknown
     #
-    # A writer inserts a row in its own transaction, so the change and the row become visible together, and the
-    # version is the sum of the rows. About one writer in twenty replaces the rows that others have committed by
-    # their sum, which changes nothing for readers. It takes the rows that nobody has locked (`FOR UPDATE SKIP
-    # LOCKED`): writers never wait for each other and cannot deadlock here. In REPEATABLE READ and SERIALIZABLE
-    # rows that were deleted since the snapshot cannot be locked, so nothing is added up; installing again does.
+    # A writer updates a counter in its own transaction, so the change and the counter become visible
+    # together.
     #
-    # The rows hold the time in microseconds, so that a restored backup does not repeat an old token; their sum is
-    # modulo 2^62. The
+    # A counter row is locked until its writer commits, so each table has several (shards): a writer takes a
+    # free one (`FOR UPDATE SKIP LOCKED`) and inserts a new one if all are taken. Writers never wait for each
+    # other and cannot deadlock here. In REPEATABLE READ and SERIALIZABLE a shard that changed since the
+    # snapshot cannot be updated, so each statement inserts a new one; installing again replaces them by a
+    # single shard.
+    #
+    # Counters follow the clock in microseconds, so that a restored backup does not repeat an old token. The
     # triggers are ENABLE ALWAYS, so they also run under `session_replication_role = replica`. The token
     # contains the transaction ids of the rows in pg_class and pg_trigger: ALTER TABLE, a rewrite of the
     # table, and disabling and enabling a trigger change it. A table with inheriting tables or partitions
@@ -37,7 +39,6 @@ module Castellan
       BUCKETS = 1024
       MOST_BUCKETS = 16 # of one statement; one that changes more counts for all
       BUCKETED = '\\A(?:0|-?[1-9][0-9]*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\Z'
-      MODULUS = "4611686018427387904" # 2^62
       CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
       TABLES = [
         "CREATE TABLE IF NOT EXISTS castellan_versions (relation oid NOT NULL, shard bigint GENERATED ALWAYS AS IDENTITY, " \
@@ -52,14 +53,15 @@ module Castellan
         <<~SQL,
           CREATE OR REPLACE FUNCTION castellan_bump() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
           SET search_path = pg_catalog, pg_temp AS $f$
+          DECLARE free bigint;
           BEGIN
-            INSERT INTO %1$I.castellan_versions (relation, n) VALUES (TG_RELID, #{CLOCK});
-            IF random() < 0.05 AND current_setting('transaction_isolation') = 'read committed' THEN
-              WITH gone AS (
-                DELETE FROM %1$I.castellan_versions WHERE ctid = ANY (ARRAY(
-                  SELECT ctid FROM %1$I.castellan_versions WHERE relation = TG_RELID FOR UPDATE SKIP LOCKED
-                )) RETURNING n
-              ) INSERT INTO %1$I.castellan_versions (relation, n) SELECT TG_RELID, sum(n) %% #{MODULUS} FROM gone;
+            IF current_setting('transaction_isolation') = 'read committed' THEN -- two statements: the second one sees what the first waited for
+              SELECT shard INTO free FROM %1$I.castellan_versions WHERE relation = TG_RELID LIMIT 1 FOR UPDATE SKIP LOCKED;
+            END IF;
+            IF free IS NULL THEN
+              INSERT INTO %1$I.castellan_versions (relation, n) VALUES (TG_RELID, #{CLOCK});
+            ELSE
+              UPDATE %1$I.castellan_versions SET n = greatest(n + 1, #{CLOCK}) WHERE relation = TG_RELID AND shard = free;
             END IF;
             IF TG_NARGS > 0 THEN -- see NotifiedVersions; an empty text stands for all tables
               PERFORM pg_catalog.pg_notify('castellan_versions', CASE WHEN EXISTS (
@@ -81,7 +83,7 @@ module Castellan
           BEGIN
             SELECT c.relhassubclass, EXISTS (SELECT 1 FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid) AND NOT (child AND c.relispartition),
               c.xmin::text || '-' || t.xmin::text || '-' || (
-              SELECT coalesce(sum(n), CASE WHEN child THEN 0 END) %% #{MODULUS} FROM %1$I.castellan_versions WHERE relation = watched
+              SELECT coalesce(sum(n), CASE WHEN child THEN 0 END) FROM %1$I.castellan_versions WHERE relation = watched
             ) INTO has_children, has_parents, token
             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
             WHERE c.oid = watched AND c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND t.tgenabled = 'A'
@@ -97,7 +99,7 @@ module Castellan
                   SELECT inhparent FROM pg_catalog.pg_inherits WHERE inhrelid = watched
                   UNION SELECT inhparent FROM above JOIN pg_catalog.pg_inherits ON inhrelid = above.oid
                 ) SELECT above.oid, (
-                  SELECT t.xmin::text || '-' || (SELECT coalesce(sum(n), 0) %% #{MODULUS} FROM %1$I.castellan_versions WHERE relation = above.oid)
+                  SELECT t.xmin::text || '-' || (SELECT coalesce(sum(n), 0) FROM %1$I.castellan_versions WHERE relation = above.oid)
                   FROM pg_catalog.pg_trigger t WHERE t.tgrelid = above.oid AND t.tgname = '#{TRIGGER}' AND t.tgenabled = 'A'
                 ) AS token FROM above ORDER BY 1
               LOOP
@@ -195,7 +197,7 @@ module Castellan
           END IF;
         END $do$
       SQL
-      private_constant :OLD_TRIGGER, :BY_TRIGGER, :ROWS, :BUCKETS, :MOST_BUCKETS, :BUCKETED, :MODULUS, :CLOCK, :TABLES, :FUNCTIONS,
+      private_constant :OLD_TRIGGER, :BY_TRIGGER, :ROWS, :BUCKETS, :MOST_BUCKETS, :BUCKETED, :CLOCK, :TABLES, :FUNCTIONS,
                        :BUCKET_FUNCTIONS, :OLD_SCHEMA
 
       module_function
