@@ -202,6 +202,21 @@ class HitsTest < Minitest::Test
     assert_equal 2, renderings { 2.times { get("letters") } }
   end
 
+  def test_nothing_is_noted_for_a_query_that_is_too_long_to_be_known_again
+    count = -> { ObjectSpace.each_object(Castellan::Keeper::RequestKey).count }
+    long = "letters?sort=title#{"&" * 1_000}"
+    GC.start
+    GC.disable
+    before = count.call
+    2.times { assert_same_as_rendered(long, 1) }
+    assert_equal 200, get(long).first
+    assert_equal before, count.call
+    get("letters?sort=title")
+    assert_equal before + 1, count.call
+  ensure
+    GC.enable
+  end
+
   def test_what_was_evicted_is_rendered
     store = Castellan::Store::MemoryStore.new
     Castellan.keep(store: store, versions: @versions)
