@@ -277,7 +277,7 @@ class ArchitectureTest < Minitest::Test
     constant.gsub("::", "/").downcase == file.delete_suffix(".rb").delete("_")
   end
 
-  # What a file defines besides its own constant, what lies within it, and the modules around it.
+  # Constants that a file defines besides its own, those within it, and the modules around it.
   def strangers(file)
     own = TREE.definitions[file].find { |name| names_file?(name, file) }.to_s
     (TREE.definitions[file] - TREE.private_definitions[file]).reject do |name|

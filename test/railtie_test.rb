@@ -407,7 +407,7 @@ class RailtieTest < Minitest::Test
     assert_equal "[[\"one\"], [\"two\"]]\ntrue\n", output
   end
 
-  # What the Railtie uses of Rails: an upgrade that takes one of these away is noticed here, by name.
+  # The Railtie uses these of Rails. An upgrade that removes one fails here, by name.
   def test_the_public_interface_of_rails_that_is_used
     output = run_app(<<~RUBY)
       p Castellan::Railtie.respond_to?(:initializer), Rails.env.respond_to?(:development?), Rails.respond_to?(:logger)

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What every test file requires first: minitest, Castellan from this checkout, real servers, and two rules.
+# Every test file requires this first: minitest, Castellan from this checkout, real servers, and two rules.
 #
 #   require "test_helper"
 #

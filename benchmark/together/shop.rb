@@ -69,7 +69,7 @@ module Benchmarks
       yield title, ways, goals, ways.to_h { |way| [way.name, queries(way)] }
     end
 
-    # What no serializer can leave out: the values, by the application's own blocks.
+    # The least that any serializer does: the values, by the application's own blocks.
     def blocks(records, options)
       values(records, @castellan) { |record| record.variant_ids }
       values(records.flat_map(&:variants), @castellan_variant) if options[:include]

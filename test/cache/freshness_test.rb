@@ -5,7 +5,7 @@ require "active_support"
 require "active_support/notifications"
 require_relative "broken_store"
 
-# What a layer serves around the end of its bytes, and what it notifies of.
+# A layer around the end of its bytes: answers and notifications.
 # rubocop:disable-next Style/RedundantFetchBlock -- not Hash#fetch: the block computes what is kept
 class CacheFreshnessTest < Minitest::Test
   # Both clocks stand still but for {#at}.

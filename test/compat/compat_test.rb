@@ -28,7 +28,7 @@ class CompatTest < Minitest::Test
     RUBY
   end
 
-  # What a library requires that uses the gem, with the gem in the bundle or without it.
+  # The files that a library requires if it uses the gem, with the gem in the bundle or without it.
   REQUIRES = <<~RUBY
     require "jsonapi/serializer"
     require "jsonapi/serializer/errors"

@@ -3,7 +3,7 @@
 require_relative "active_record_world"
 require_relative "sequel_world"
 
-# What would mislead is not said.
+# Advice that would mislead is left out.
 class DetectAdviceTest < Minitest::Test
   World = ActiveRecordWorld
 

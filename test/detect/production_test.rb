@@ -221,7 +221,7 @@ class DetectProductionTest < Minitest::Test
     end
   end
 
-  # What the watch said in all threads.
+  # The reports of all threads.
   Log = Struct.new(:lines) do
     def warn(line) = lines << line
     def to_s = Array.new(lines.size) { lines.pop }.join("\n")
@@ -258,7 +258,7 @@ class DetectProductionTest < Minitest::Test
     Castellan::Recording.current.query(sql, "Employee Load", started, 1_000_000, false, 1, [id])
   end
 
-  # What is done with users whose posts were loaded with them.
+  # Reads users whose posts were loaded with them.
   def in_vain(work) = ->(_env) { [200, {}, [work.to_proc.call(World::User.preload(:posts).to_a).size.to_s]] }
 
   def employees = ->(_env) { [200, {}, [World::User.all.to_a.count(&:employee).to_s]] }

@@ -17,7 +17,7 @@ class HTTPCacheViewersTest < Minitest::Test
     "both 1" => { "Authorization" => "Bearer 1", "Cookie" => "session=1" }, "proxy" => { "X-Forwarded-Host" => "evil.org" }
   }.freeze
 
-  # What the RFC and the documentation permit, written down a second time.
+  # The rules of the RFC and the documentation, written down a second time.
   Answer = Struct.new(:viewer, :directives, :cookie, :language, :modified) do
     def shared?
       return false if cookie || directives.include?("private")

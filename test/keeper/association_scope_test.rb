@@ -5,7 +5,7 @@ require "tmpdir"
 require "active_record"
 require "castellan/keeper"
 
-# What an association's scope reads besides the database (the tenant, the time) is part of what a kept document is.
+# Values that an association's scope reads besides the database (the tenant, the time) are part of the key of a kept document.
 class AssociationScopeTest < Minitest::Test
   DIRECTORY = Dir.mktmpdir
   Minitest.after_run { FileUtils.rm_rf(DIRECTORY) }

@@ -6,7 +6,7 @@ require "English"
 require "memory_profiler"
 require "profile/profile_world"
 
-# What goes deeper than SQL: memory and samples. The response stays, the SQL is there beside it, and two are never mixed.
+# Profiles that go deeper than SQL: memory and samples. The response stays, the SQL is there beside it, and two are never mixed.
 class ProfileDepthsTest < Minitest::Test
   include ProfileWorld
 

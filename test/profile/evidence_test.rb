@@ -4,7 +4,7 @@ require "test_helper"
 require "castellan/detect"
 require_relative "profile_world"
 
-# What the detector has seen over many requests, on the page of profiles.
+# The detector's findings over many requests, on the page of profiles.
 class ProfileEvidenceTest < Minitest::Test
   include ProfileWorld
 

@@ -52,7 +52,7 @@ module ProfileWorld
     @sequel ||= Sequel.sqlite(@file).tap { |database| database[:books].where(id: 0).limit(1).all } # asks for the version once
   end
 
-  # What a careless application does: one statement for each book.
+  # A careless application: one statement for each book.
   def careless = Book.order(:id).map { |book| [book.title, book.author.name] }
 
   # @return [Castellan::Profile::Middleware] around an application that does this; everybody is authorised

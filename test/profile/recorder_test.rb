@@ -9,7 +9,7 @@ class ProfileRecorderTest < Minitest::Test
 
   Recorder = Castellan::Profile::Recorder
 
-  # What the detector needs for itself is not taken from it by accident.
+  # The detector keeps what it needs for itself.
   def test_it_overrides_only_the_intended_methods_of_a_tally
     own = Recorder.instance_methods(false) + Recorder.private_instance_methods(false)
     theirs = Castellan::Detect::Tally.instance_methods(false) + Castellan::Detect::Tally.private_instance_methods(false)

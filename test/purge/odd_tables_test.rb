@@ -68,7 +68,7 @@ module PurgeOddTablesContract
     refute Castellan::Purge::Outbox.new(journal.source).notes?(%w[parents])
   end
 
-  # Who may change a row need not have rights to the notes.
+  # A role that may change a row need not have rights to the notes.
   def test_another_role_changes_a_row
     @resources = [Class.new(journal.models::TagResource) { cache_control s_maxage: 600 }]
     @purge.install(*@resources)

@@ -4,7 +4,7 @@ require "test_helper"
 require "serve/journal_requests"
 require "support/purged_proxy"
 
-# What keeps purges from reaching a proxy, and what a client can send to a server that notes URLs.
+# A purge that does not reach a proxy, and URLs that a client can send to a server that notes them.
 module PurgeRefreshContract
   include JournalRequests
 

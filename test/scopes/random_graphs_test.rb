@@ -11,7 +11,7 @@ module RandomScopeGraphs
   SEED = Integer(ENV.fetch("CASTELLAN_SEED", "1"))
   DOCUMENTS = 8
   VIEWERS = [nil, 1, 2, 3].freeze
-  # What a scope may be: a block for ActiveRecord, one for Sequel, and the ids it leaves, in Ruby. Each has the viewer's number.
+  # A scope: a block for ActiveRecord, one for Sequel, and the ids it leaves, in Ruby. Each has the viewer's number.
   SCOPES = {
     all: [->(all, _) { all }, ->(all, _) { all }, ->(rows, _, _) { rows }],
     none: [->(all, _) { all.none }, ->(all, _) { all.where(false) }, ->(_, _, _) { [] }],

@@ -73,7 +73,7 @@ module ScopesWorld
     def sequel(database) = (@sequel ||= {})[database] ||= OfSequel.new(database)
   end
 
-  # What both have in common.
+  # Shared by both.
   class World
     attr_reader :models, :rows, :postgres
 
@@ -175,7 +175,7 @@ module ScopesWorld
   class OfSequel < World
     def orm = :sequel
 
-    # What a logger gets.
+    # The statements that a logger receives.
     class Log < Array
       def info(line) = push(line)
       alias error info

@@ -3,7 +3,7 @@
 require "serve/journal_requests"
 require "support/conformance"
 
-# What surrounds the data: the jsonapi object, links of the document and of resources, and the application's own parameters.
+# The members around the data: the jsonapi object, links of the document and of resources, and the application's own parameters.
 module FrameContract
   extend Castellan::Conformance::Covers
   include JournalRequests

@@ -11,7 +11,7 @@ require "rack/mock_request"
 require "serve/journal"
 require "stringio"
 
-# What operators use: `/up` and `/ready`, the access log, spans.
+# For operators: `/up` and `/ready`, the access log, spans.
 module OperationContract
   def setup
     journal.fill

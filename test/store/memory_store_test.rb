@@ -30,7 +30,7 @@ class MemoryStoreTest < Minitest::Test
     assert_empty store.read_multi(%w[k0 k1])
   end
 
-  # What a document of 4 kB costs in memory, with its key, its objects and its places in the hashes.
+  # The memory of a document of 4 kB, with its key, its objects and its places in the hashes.
   def test_a_cached_byte_costs_at_most_one_and_fifteen_hundredths
     layer = Castellan::Cache::DocumentLayer.new(store: store)
     bytes = "x" * 4_000

@@ -156,7 +156,7 @@ module VersionsByColumnContract
     connection.exec("ROLLBACK")
   end
 
-  # What was kept under this version before is what the rows are now, if nobody wrote in between.
+  # Bytes kept under this version equal the rows of now, if nobody wrote in between.
   def read(kept, tenant)
     version = token(account_id: tenant)
     rows = titles(tenant)

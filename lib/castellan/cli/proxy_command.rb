@@ -53,7 +53,7 @@ module Castellan
         raise OptionParser::InvalidArgument, "#{text} is no URL"
       end
 
-      # What stands in a configuration must not end its statement.
+      # A value must not end the statement of the configuration that it is written into.
       def path!(text)
         return text.chomp("/") if text.match?(%r{\A/[\w./~%-]+\z})
 

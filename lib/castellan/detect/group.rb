@@ -85,7 +85,7 @@ module Castellan
         @answers.cheapest(ns, objects) if ns
       end
 
-      # What the statements cost; the most that answers of the query cache cost.
+      # The time of the statements; for answers of the query cache, the most that they took.
       def total_ns = @least_ns ? @least_ns * @count : @total_ns
       def objects = @least_objects && (@least_objects * @count)
 

@@ -97,7 +97,7 @@ module Castellan
         aside.positions.each { |position| column(node, label(aside), node.columns[position], adapter, pure, computed.location) }
       end
 
-      # What the member says wins over what its resource says.
+      # The member's declaration wins over that of its resource.
       def pure?(node, code)
         code.pure.nil? ? node.definition.pure? : code.pure
       end

@@ -212,7 +212,7 @@ module Castellan
         Rows.for(model).table if model.is_a?(Class)
       end
 
-      # What a polymorphic association leads to cannot be derived from its name.
+      # The target of a polymorphic association cannot be derived from its name.
       def several!(relationship, what, association)
         return if relationship.named_several? || !association.model.nil?
 

@@ -21,7 +21,7 @@ module Castellan
         end
       end
 
-      # Contains who the viewer is, so that two viewers never have one version.
+      # Contains the viewer's class and id, so that two viewers never have one version.
       # @return [Array, nil] parts of a key; nil where the values must be compared, because an attribute declares no version or the
       #   viewer has no id
       # @raise [ConfigurationError]

@@ -2,7 +2,7 @@
 
 module Castellan
   class HTTPCache
-    # What a cache reads from a request: its key, and what the client asks of the cache (RFC 9111 §2, §5.2.1).
+    # Reads the cache key of a request, and the directives that the client sends to caches (RFC 9111 §2, §5.2.1).
     #
     # The key is the URI that the client sees: scheme, authority, path and query, exactly. Fields that change
     # what an application takes for its URI (X-Forwarded-Host, X-Original-URL, …) are the {#context}. Responses
@@ -141,7 +141,7 @@ module Castellan
         @context = parts.join("\0")
       end
 
-      # What a reverse proxy of one's own sends becomes part of the URI instead of the context.
+      # The context that one's own reverse proxy sends becomes part of the URI.
       def consumed?(name, value)
         case name
         when "HTTP_X_FORWARDED_PROTO" then %w[http https].include?(value) && (@scheme = value)

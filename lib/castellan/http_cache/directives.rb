@@ -63,7 +63,7 @@ module Castellan
         end
       end
 
-      # What follows an argument makes a number invalid and a list of names unusable.
+      # Text after an argument makes a number invalid and a list of names unusable.
       def self.junk(name, rest)
         LISTS.include?(name.downcase) || rest
       end

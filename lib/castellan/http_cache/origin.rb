@@ -10,7 +10,7 @@ module Castellan
       Fetched = Struct.new(:response, :shared)
       # A response that waiting requests may share, with the request fields that it depends on.
       Shared = Struct.new(:stored, :names, :signature)
-      # What an application that is itself a client raises while its server is away.
+      # Raised by an application that is itself a client, while its server is away.
       DISCONNECTED = [SystemCallError, IOError, Timeout::Error].freeze
       ERRORS = [500, 502, 503, 504].freeze
       CONDITIONS = %w[HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE HTTP_RANGE HTTP_IF_RANGE].freeze

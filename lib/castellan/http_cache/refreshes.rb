@@ -6,7 +6,7 @@ module Castellan
   class HTTPCache
     # Validates stale responses in threads of their own, one for each key (RFC 5861 §3).
     class Refreshes
-      # What belongs to the connection of the client or to the end of its request.
+      # Keys that belong to the connection of the client or to the end of its request.
       CONNECTION = %w[rack.hijack rack.hijack? rack.hijack_io rack.early_hints rack.response_finished rack.after_reply puma.socket
                       async.callback HTTP_RANGE HTTP_IF_RANGE HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE HTTP_CACHE_CONTROL
                       HTTP_PRAGMA].freeze

@@ -2,7 +2,7 @@
 
 module Castellan
   class Resource
-    # What clients may write, as declared with {Resource.writable}, {Resource.deletable} and {Resource.authorize}. Frozen.
+    # The members that clients may write, as declared with {Resource.writable}, {Resource.deletable} and {Resource.authorize}. Frozen.
     class Writing
       # Names of members that may be written, the actions, and the block of the viewer that decides.
       Rule = Struct.new(:names, :actions, :condition)

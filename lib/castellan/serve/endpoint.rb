@@ -227,7 +227,7 @@ module Castellan
         Hits.new(cache_control: fields, private: @cache_control.private, vary: @vary, vary_with_coding: @vary_with_coding)
       end
 
-      # Tracing reports the phases of a rendering. What a long query has is parsed each time, so nothing is found by it.
+      # Tracing reports the phases of a rendering. Long queries are parsed each time, so no key can be found by them.
       def hits?(env)
         @hits && !env.key?(Tracing::TRACED) && (env["QUERY_STRING"] || "").bytesize <= LONGEST
       end

@@ -4,7 +4,7 @@ require "json"
 
 module Castellan
   module Serve
-    # What surrounds the data of every document of an application, and the query parameters of its own. Frozen.
+    # The members around the data of every document of an application, and the query parameters of its own. Frozen.
     #
     #   frame = Frame.new(base_url: "https://api.example.org/v1", jsonapi: {}, self_links: true, params: { "locale" => %w[de en] })
     #   frame.jsonapi                     # => {"version":"1.1"}

@@ -6,7 +6,7 @@ module Castellan
     #
     #   store = TieredStore.new(MemoryStore.new(max_bytesize: 64 * 1024 * 1024), RedisStore.new(url: ENV.fetch("REDIS_URL")))
     #
-    # What the shared store returns is kept in the near one, for at most `near_ttl` seconds. Keys of documents contain their
+    # Values of the shared store are kept in the near one, for at most `near_ttl` seconds. Keys of documents contain their
     # version, so a near copy is never stale. Values of fewer than {SMALL} bytes (leases, counters, version tokens) and
     # all conditional writes are those of the shared store alone. Of other values another process may have written a newer
     # one: use a store like this for documents, not for profiles. While the shared store fails, the near one goes on.

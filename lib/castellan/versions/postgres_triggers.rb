@@ -25,7 +25,7 @@ module Castellan
     #
     # `by:` adds four triggers that count the changed rows by the values of these columns, OLD and NEW, in buckets: bucket -1
     # is part of every version by the column, and counts TRUNCATE, statements that change many buckets, and values that are
-    # neither integers nor UUIDs. A table with partitions, parents or heirs has the version of the table instead.
+    # neither integers nor UUIDs. A table with partitions, parents or inheriting tables has the version of the table instead.
     #
     # The table and functions are created in the first schema of the search path, next to `schema_migrations`.
     # Every role can read the counters; only the triggers write them. In a transaction that has written the

@@ -12,7 +12,7 @@ module Castellan
     #     end
     #   end
     #
-    # They run inside the request's transaction. What they raise rolls everything back.
+    # They run inside the request's transaction. An exception rolls everything back.
     module Methods
       # @param attributes [Hash{Symbol => Object}] the model's attributes and associations
       # @param _viewer [Object, nil]

@@ -4,7 +4,7 @@ require "test_helper"
 require "support/browsing"
 require_relative "../../../bin/support/screenshots"
 
-# What a person sees at /castellan of the users example in production, step by step of its story; and the pictures of it.
+# The pages at /castellan of the users example in production, step by step of its story; and the pictures of it.
 class ProfilePageStoryTest < Minitest::Test
   include Castellan::Browsing
 

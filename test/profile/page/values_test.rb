@@ -4,7 +4,7 @@ require "test_helper"
 require "open3"
 require "support/profiles"
 
-# What the page computes before it draws: figures, groups, places on the timeline, differences, the command for curl.
+# Values that the page computes before it draws: figures, groups, places on the timeline, differences, the command for curl.
 class ProfilePageValuesTest < Minitest::Test
   Profiles = Castellan::Profiles
   Page = Castellan::Profile::Page

@@ -70,7 +70,7 @@
     if (parts.details.open) draw();
   };
 
-  // A page is told of twice, from the buffer and when it has loaded, also in one list.
+  // A page is reported twice, from the buffer and when it has loaded, also in one list.
   const isNew = (entry) => !seen.some((one) => one.name === entry.name && one.startTime === entry.startTime);
 
   const take = (entries) => {

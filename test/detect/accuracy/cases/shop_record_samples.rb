@@ -2,7 +2,7 @@
 
 require_relative "../records"
 
-# What the serializers and templates of a shop ask for: ids beside records, several loads on one line, and all of it from one line
+# Queries of the serializers and templates of a shop: ids beside records, several loads on one line, and all of it from one line
 # of the application where a gem serializes.
 module Accuracy
   module Records
