@@ -986,6 +986,55 @@ static VALUE encoder_reads_results(VALUE self)
     return libpq.found ? Qtrue : Qfalse;
 }
 
+/* Reads the next "a12" of the cuts; false for anything else, or for more bytes than there are. */
+static bool cut_next(const char **cut, const char *end, size_t left, size_t *length)
+{
+    const char *at = *cut;
+    size_t number = 0;
+    if (at == end || *at++ != 'a' || at == end) return false;
+    for (; at < end && *at >= '0' && *at <= '9'; at++) {
+        number = number * 10 + (size_t)(*at - '0');
+        if (number > left) return false;
+    }
+    *cut = at;
+    *length = number;
+    return true;
+}
+
+/* Native.fill(body, cuts, values) → the body with a value behind each cut, as Blanks#interleave; nil where the cuts do not fit */
+static VALUE blanks_fill(VALUE self, VALUE body, VALUE cuts, VALUE values)
+{
+    Check_Type(body, T_STRING);
+    Check_Type(cuts, T_STRING);
+    Check_Type(values, T_ARRAY);
+    size_t room = (size_t)RSTRING_LEN(body);
+    for (long i = 0; i < RARRAY_LEN(values); i++) {
+        Check_Type(RARRAY_AREF(values, i), T_STRING);
+        room += (size_t)RSTRING_LEN(RARRAY_AREF(values, i));
+    }
+    if (room > LONG_MAX) return Qnil;
+
+    VALUE filled = rb_utf8_str_new(NULL, (long)room);
+    const char *from = RSTRING_PTR(body), *cut = RSTRING_PTR(cuts), *cuts_end = cut + RSTRING_LEN(cuts);
+    size_t left = (size_t)RSTRING_LEN(body), length;
+    char *to = RSTRING_PTR(filled);
+    for (long i = 0; i < RARRAY_LEN(values); i++) {
+        VALUE value = RARRAY_AREF(values, i);
+        if (!cut_next(&cut, cuts_end, left, &length)) return Qnil;
+        memcpy(to, from, length);
+        memcpy(to + length, RSTRING_PTR(value), (size_t)RSTRING_LEN(value));
+        to += length + (size_t)RSTRING_LEN(value);
+        from += length;
+        left -= length;
+    }
+    if (cuts_end - cut != 2 || memcmp(cut, "a*", 2) != 0) return Qnil;
+    memcpy(to, from, left);
+    RB_GC_GUARD(body);
+    RB_GC_GUARD(cuts);
+    RB_GC_GUARD(values);
+    return filled;
+}
+
 void Init_encoder(VALUE castellan)
 {
     static const char *const names[CODER_COUNT] = { NULL, "integer", "text", "boolean", "float", "decimal", "date", "datetime", "json" };
@@ -995,6 +1044,7 @@ void Init_encoder(VALUE castellan)
     rb_define_singleton_method(native, "encode_each", encoder_encode_each, 2);
     rb_define_singleton_method(native, "encode_part", encoder_encode_part, 4);
     rb_define_singleton_method(native, "reads_results?", encoder_reads_results, 0);
+    rb_define_singleton_method(native, "fill", blanks_fill, 3);
     rb_define_singleton_method(native, "id_list", ids_list, 1);
     rb_define_singleton_method(native, "distinct_ids", ids_distinct, 1);
     rb_define_singleton_method(native, "column_ids", ids_column, 2);

@@ -44,6 +44,11 @@ module Castellan
       # @param values [Array<String>] see {#values}
       # @return [String]
       def fill(body, values)
+        (Native.fill(body, cuts, values) if defined?(Native)) || interleave(body, values)
+      end
+
+      # Does what {#fill} does, without the C extension.
+      def interleave(body, values)
         buffer = String.new(capacity: body.bytesize + (values.size * 8))
         parts = body.unpack(cuts)
         index = 0
