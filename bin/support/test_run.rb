@@ -27,8 +27,8 @@ module Castellan
     RAILS_INTERNALS = "test/{contract,railtie}_test.rb test/instrument/*_test.rb test/versions/*_test.rb test/profile/rails_test.rb " \
                       "test/rows/active_record*_test.rb test/rows/{association_kinds,records}_test.rb " \
                       "test/rows/active_record_rows/**/*_test.rb"
-    ON_NEWEST_RAILS = "test/{contract,controller,railtie,document}_test.rb " \
-                      "test/{versions,keeper,document,rows,http_cache,purge}/**/*_test.rb"
+    ON_NEWEST_RAILS = "test/{contract,controller,railtie,document}_test.rb test/purge/{purge,refresh}_test.rb " \
+                      "test/{versions,keeper,document,rows,http_cache}/**/*_test.rb"
     # Two more than processors, because tests wait for servers and browsers; at most five, because each has its own
     # servers.
     PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { (Etc.nprocessors + 2).clamp(2, 5) })
