@@ -97,6 +97,15 @@ module ControllerContract
     end
   end
 
+  def test_a_vary_field_of_the_application_stays
+    assert_equal "origin, accept", get(:kept, "HTTP_ORIGIN" => "https://example.com")["vary"].downcase
+    keeping do
+      %i[kept kept_json].each do |action|
+        assert_equal "origin, accept, accept-encoding", get(action, "HTTP_ORIGIN" => "https://example.com")["vary"].downcase
+      end
+    end
+  end
+
   def test_what_is_not_kept_is_compressed_by_the_middleware_alone
     response = get(:index, "HTTP_ACCEPT_ENCODING" => "gzip")
     assert_equal ["gzip", get(:index).body], [response["content-encoding"], Zlib.gunzip(response.body)]
@@ -137,6 +146,8 @@ module ControllerContract
       include Castellan::Controller
 
       def self.name = "PostsController"
+
+      before_action { response.headers["Vary"] = "Origin" if request.get_header("HTTP_ORIGIN") }
 
       define_method(:index) do
         render jsonapi: models::PostResource.document(query: request.query_parameters.except("locale"), viewer: 0)

@@ -49,7 +49,7 @@ module Benchmarks
       ["Written by `rake bench:serialize`: Ruby #{RUBY_VERSION} (#{yjit}), #{machine}, #{@postgres || "no PostgreSQL"}, " \
        "SQLite #{SQLite3::SQLITE_VERSION}, #{versions}.", "",
        "Before anything is timed the documents are parsed and compared (without the order of `included`), JSON:API with JSON:API and " \
-       "nested with nested; Panko, Alba and oj_serializers write no JSON:API, so they are asked for the same records as nested JSON " \
+       "nested with nested; Panko, Alba and oj_serializers write no JSON:API, so they write the same records as nested JSON " \
        "(Oj in its Rails mode, without `Oj.optimize_rails`, which would change all the others). " \
        "Everything is eager loaded, the last login as one row a user. The ways take turns, #{@rounds} rounds; `ms` is the median of the " \
        "rounds, `times Castellan` the ratio of the medians, with the least and the greatest ratio of a round. Objects are those that one " \

@@ -67,8 +67,14 @@ module Castellan
 
       coding = HTTP::ContentCoding.choose(request.env["HTTP_ACCEPT_ENCODING"], offered)
       document.rendering.encode(coding) if coding
-      response.headers["Vary"] = [response.headers["Vary"] || "Accept", "Accept-Encoding"].join(", ")
+      vary_by("Accept", "Accept-Encoding")
       true
+    end
+
+    # Keeps the fields that the application names, such as Origin.
+    def vary_by(*names)
+      given = response.headers["Vary"].to_s.split(/\s*,\s*/)
+      response.headers["Vary"] = (given + names).uniq(&:downcase).join(", ")
     end
 
     def encoded_document(document)
@@ -81,7 +87,7 @@ module Castellan
       choose_coding(document)
       type, etag, vary = document.headers.values_at("content-type", "etag", "vary")
       response.headers["ETag"] = etag
-      response.headers["Vary"] ||= vary
+      vary_by(vary)
       # Rails writes the field from these, and would drop a "private" that stands beside "no-cache".
       response.cache_control.update(document.public? ? { public: true, no_cache: true } : { no_cache: true, extras: ["private"] })
       if HTTP::Preconditions.evaluate(method: request.request_method, headers: request.env, etag: etag) == :not_modified

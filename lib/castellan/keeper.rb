@@ -16,7 +16,7 @@ module Castellan
     # Statements of longer shapes are not kept in memory, in bytes; clients write filters.
     LONGEST_SHAPE = 4_096
     SPLICED = %w[gzip].freeze # the only format whose pieces can be joined around values
-    MOST_REQUESTS = 2_000 # requests
+    MOST_REQUESTS = 2_000
     private_constant :LONGEST_SHAPE, :SPLICED, :MOST_REQUESTS
 
     # @param store [Object] see {Store}

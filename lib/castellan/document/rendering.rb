@@ -215,7 +215,7 @@ module Castellan
         plan.derive(:parts) { BoundedCache.new(limit: 1000) } if definition.caching.by.any? && adapter.dialect.name == :postgres
       end
 
-      # @return [String, nil] of the record that is asked for
+      # @return [String, nil] the id of the one record that the request names
       def id = @id&.to_s
 
       # @return [Array<String>] SQL of the scopes that choose rows, with the order of a collection

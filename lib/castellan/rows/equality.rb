@@ -7,7 +7,8 @@ module Castellan
     #   Equality.of(%(SELECT "posts".* FROM "posts" WHERE "account_id" = 7 AND (title <> 'a')), "posts")   # => {"account_id" => "7"}
     #   Equality.of("SELECT * FROM posts JOIN users ON …", "posts")                                               # => {}
     #
-    # For statements whose tables {StatementTables} has found, so without comments and escapes. Values are integers and UUIDs.
+    # For statements whose tables {StatementTables} has found, so without comments and escapes. Values are integers and UUIDs. Anything
+    # that is not a plain equality at the level of AND is left out, so a parser of all of SQL (pg_query) would not find more.
     module Equality
       TOKEN = /'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|\S/
       SEVERAL = /\A(?:JOIN|UNION|INTERSECT|EXCEPT|WITH|HAVING|WINDOW|FOR)\z/i

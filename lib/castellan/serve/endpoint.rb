@@ -208,7 +208,9 @@ module Castellan
 
       # @param id [String, nil]
       # @param keeper [Keeper, nil] nil: not from the store
-      # @return [Document] what this request asks for
+      # @param parameters [Parameters, nil] nil: those of the query string
+      # @param scope [Object, nil] nil: the one of {#scope}
+      # @return [Document] the document that the request names
       # @raise [BadRequest]
       def document(env, viewer, id, keeper: Castellan.keeper, parameters: nil, scope: nil)
         parameters, document =
