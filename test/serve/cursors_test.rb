@@ -236,7 +236,7 @@ module CursorsContract
 
   covers "cursor-7", "cursor-8", "cursor-9", "cursor-41", "cursor-42", "cursor-46"
   def test_wrong_sizes_are_refused
-    %w[0 -1 x 1.5 1e2].each { |size| assert_bad_parameter "page[size]", "/posts?page[size]=#{size}" }
+    %w[0 -1 x 1.5 1e2 %FF].each { |size| assert_bad_parameter "page[size]", "/posts?page[size]=#{size}" }
     _, document = get("/posts?page[size]=10")
     error = document["errors"].first
     assert_equal ["page[size]", { "page" => { "maxSize" => 9 } }, "#{PROFILE}/max-size-exceeded"],

@@ -256,7 +256,7 @@ module Castellan
         return page.key?("after") && page.key?("before") ? paging.max_size : paging.size unless page.key?("size")
 
         size = page["size"]
-        size = size.is_a?(String) && size.match?(/\A\d+\z/) ? size.to_i : integer("page[size]", size)
+        size = size.is_a?(String) && Parameter.text("page[size]", size).match?(/\A\d+\z/) ? size.to_i : integer("page[size]", size)
         refuse("page[size]", "page[size] must be at least 1, got #{size}") unless size.positive?
         return size if size <= paging.max_size
 
