@@ -17,11 +17,14 @@ module Benchmarks
     CASTELLAN = "Castellan.app"
     NOTIFIED = "Castellan.app, cache :notified"
     VERSIONED = "Castellan.app, version:"
+    BOTH_NAMED = "Castellan.app, cache :notified, version:"
     VERSION = "a lambda: the version's statement, constant bytes"
     BOTH = "a lambda: look-up, the version's statement, constant bytes"
     CONSTANT = "a lambda: constant bytes"
     LOOK_UP = "a lambda: look-up, constant bytes"
     LOOK_UP_304 = "a lambda: look-up, 304"
+    BOTH_304 = "a lambda: look-up, the version's statement, 304"
+    FLAGS_304 = "a lambda: look-up, the version's statement, the flags' query, 304"
     ALBA = "Rails.cache.fetch of Alba's hashes, one query for the flags"
 
     class Viewer < ActiveRecord::Base
@@ -124,6 +127,7 @@ module Benchmarks
         format :nested
         per_viewer(:read, version: :readings_version.to_proc) { |ids, viewer| viewer.readings.where(letter_id: ids).pluck(:letter_id) }
       end)
+      @both_named = self.class.const_set(:BothNamedResource, Class.new(@versioned) { cache :notified })
     end
 
     def app(resource, private: true, **options)
@@ -142,10 +146,11 @@ module Benchmarks
     end
 
     def for_the_viewer
-      app = app(@letters, scope: ->(viewer) { viewer.letters })
-      looking_up = constant(app) { |env| Viewer.of(env) }
-      both = constant(app) { |env| Viewer.of(env) && version }
-      Contest.new("20 letters, kept for their viewer", [entry(CASTELLAN, app), entry(LOOK_UP, looking_up), entry(BOTH, both)])
+      exact, notified = [@letters, @notified].map { |resource| app(resource, scope: ->(viewer) { viewer.letters }) }
+      looking_up = constant(exact) { |env| Viewer.of(env) }
+      both = constant(exact) { |env| Viewer.of(env) && version }
+      Contest.new("20 letters, kept for their viewer",
+                  [entry(CASTELLAN, exact), entry(NOTIFIED, notified), entry(LOOK_UP, looking_up), entry(BOTH, both)])
     end
 
     def flagged
@@ -166,18 +171,38 @@ module Benchmarks
     end
 
     def not_modified
-      Contest.new("304 of 20 letters", unchanged(app(@letters, scope: ->(viewer) { viewer.letters }), "/letters"), status: 304)
+      exact, notified = [@letters, @notified].map { |resource| app(resource, scope: ->(viewer) { viewer.letters }) }
+      Contest.new("304 of 20 letters", [unchanged(CASTELLAN, exact), unchanged(NOTIFIED, notified),
+                                        not_modified_by(LOOK_UP_304, exact), not_modified_by(BOTH_304, exact) { version }], status: 304)
     end
 
     def not_modified_flagged
-      versioned = entry(VERSIONED, app(@versioned), flagged_path, "If-None-Match" => etag_of(app(@versioned), flagged_path))
-      Contest.new("304 of 100 letters with a flag of the viewer", [*unchanged(app(@flagged), flagged_path), versioned], status: 304)
+      flagged = app(@flagged)
+      ids = Letter.order(:number, :id).limit(FLAGGED).ids
+      flags = ->(viewer) { version && viewer.readings.where(letter_id: ids).pluck(:letter_id) }
+      entries = { CASTELLAN => @flagged, VERSIONED => @versioned, BOTH_NAMED => @both_named }.map do |name, resource|
+        unchanged(name, app(resource), flagged_path)
+      end
+      lambdas = [not_modified_by(LOOK_UP_304, flagged, flagged_path), not_modified_by(BOTH_304, flagged, flagged_path) { version },
+                 not_modified_by(FLAGS_304, flagged, flagged_path, &flags)]
+      Contest.new("304 of 100 letters with a flag of the viewer", entries + lambdas, status: 304)
     end
 
-    def unchanged(app, path)
-      etag = etag_of(app, path)
-      lambda_304 = ->(env) { [304, { "etag" => etag, "cache-control" => "private, no-cache" }, []] if Viewer.of(env) }
-      [entry(CASTELLAN, app, path, "If-None-Match" => etag), entry(LOOK_UP_304, lambda_304, path, "If-None-Match" => etag)]
+    # Asks with the entity tag that the application sent.
+    def unchanged(name, app, path = "/letters")
+      entry(name, app, path, "If-None-Match" => etag_of(app, path))
+    end
+
+    # Sends the header fields of the application's 304 after a look-up, and after the block.
+    def not_modified_by(name, app, path = "/letters")
+      asked = unchanged(name, app, path)
+      _, fields, = app.call(asked.env.dup)
+      answer = lambda do |env|
+        viewer = Viewer.of(env) or next [401, {}, []]
+        yield viewer if block_given?
+        [304, fields.dup, []]
+      end
+      Contest::Entry.new(name, answer, path, asked.headers)
     end
 
     def etag_of(app, path)
