@@ -30,6 +30,16 @@ class ContractTest < Minitest::Test
     refute ActiveRecord::ExplainRegistry.collect?
   end
 
+  def test_notifications_publish_to_one_subscriber_of_monotonic_times
+    seen = []
+    subscriber = ActiveSupport::Notifications.monotonic_subscribe("nothing.castellan") { |*event| seen << event }
+    assert_instance_of ActiveSupport::Notifications::Fanout::Subscribers::MonotonicTimed, subscriber
+    subscriber.publish("nothing.castellan", 1.0, 2.0, "id", {})
+    assert_equal [["nothing.castellan", 1.0, 2.0, "id", {}]], seen
+  ensure
+    ActiveSupport::Notifications.unsubscribe(subscriber)
+  end
+
   def test_active_record_finds_the_target_of_an_association_in_one_private_method
     assert ActiveRecord::Associations::Association.private_method_defined?(:find_target)
   end

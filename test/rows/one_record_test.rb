@@ -48,9 +48,39 @@ module OneRecordContract
     assert_raises(ActiveRecord::ReadOnlyError) { adapter.session { |session| session.rows("DELETE FROM users") } }
   end
 
+  # Where all subscribers take monotonic times, they are called without ActiveSupport's handle.
+  def test_subscribers_of_monotonic_times_receive_what_others_do
+    resource = resource { attributes :email }
+    others = payloads { 2.times { resource.render(id: @users[0].id) } }
+    events = monotonic_events do
+      2.times { resource.render(id: @users[0].id) }
+      models::User.transaction(requires_new: true) do
+        assert_raises(ActiveRecord::StatementInvalid) { adapter.session { |session| session.rows("SELECT no_such_column FROM users") } }
+        raise ActiveRecord::Rollback
+      end
+    end
+    assert_equal others, events.first(2).map(&:last)
+    assert_equal "ActiveRecord::StatementInvalid", events.last.last[:exception].first
+    assert_kind_of ActiveRecord::StatementInvalid, events.last.last[:exception_object]
+    events.each do |name, began, ended, id, _|
+      assert_equal ["sql.active_record", ActiveSupport::Notifications.instrumenter.id], [name, id]
+      assert_operator began, :<=, ended
+      assert_in_delta Process.clock_gettime(Process::CLOCK_MONOTONIC), ended, 60
+    end
+  end
+
   private
 
   def adapter = Castellan::Rows.for(models::User)
+
+  def monotonic_events
+    found = []
+    subscriber = ActiveSupport::Notifications.monotonic_subscribe("sql.active_record") { |*event| found << event }
+    yield
+    found.reject { |event| event.last[:sql].match?(/SAVEPOINT/) }
+  ensure
+    ActiveSupport::Notifications.unsubscribe(subscriber)
+  end
 
   def payloads(&block)
     found = []
