@@ -71,7 +71,7 @@ module ControllerContract
     assert_includes error.message, "render jsonapi: takes a document, such as"
   end
 
-  # With Rack::Deflater behind it, which compresses what is not compressed yet.
+  # With Rack::Deflater behind it, which compresses what is not compressed yet. Of a String in UTF-8, Zlib.gunzip cuts characters.
   def test_a_kept_document_is_sent_in_the_coding_that_the_client_accepts
     %i[kept kept_json kept_stale].each do |action|
       keeping do
@@ -79,7 +79,7 @@ module ControllerContract
         2.times do
           response = get(action, "HTTP_ACCEPT_ENCODING" => "gzip")
           assert_equal ["gzip", "accept, accept-encoding"], [response["content-encoding"], response["vary"].downcase], action
-          assert_equal plain.body, Zlib.gunzip(response.body), action
+          assert_equal plain.body, Zlib.gunzip(response.body.b), action
         end
         assert_nil get(action, "HTTP_ACCEPT_ENCODING" => "gzip;q=0, zip")["content-encoding"]
       end
@@ -108,7 +108,7 @@ module ControllerContract
 
   def test_what_is_not_kept_is_compressed_by_the_middleware_alone
     response = get(:index, "HTTP_ACCEPT_ENCODING" => "gzip")
-    assert_equal ["gzip", get(:index).body], [response["content-encoding"], Zlib.gunzip(response.body)]
+    assert_equal ["gzip", get(:index).body], [response["content-encoding"], Zlib.gunzip(response.body.b)]
     assert_equal "application/json; charset=utf-8", keeping { get(:kept_json, "HTTP_ACCEPT_ENCODING" => "gzip") }["content-type"]
     assert_includes keeping { get(:kept_json, "QUERY_STRING" => "callback=f") }.body, "f({"
   end

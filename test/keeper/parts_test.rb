@@ -29,8 +29,10 @@ module PartsContract
     end
   end
 
+  # A scoped resource of a model concerns all paths to the model, so it must not outlive the test.
   def teardown
     @versions&.uninstall(Library::TABLES)
+    @named&.each { |name| models.send(:remove_const, name) }
   end
 
   def test_a_record_stays_while_others_change
@@ -165,8 +167,7 @@ module PartsContract
   def articles(author) = models::Article.where(author_id: author)
 
   def resource(name, parent, &block)
-    return models.const_get(name, false) if models.const_defined?(name, false)
-
+    (@named ||= []) << name
     models.const_set(name, Class.new(parent, &block))
   end
 end
