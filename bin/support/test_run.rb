@@ -13,9 +13,9 @@ module Castellan
   #   Castellan::TestRun.new(%w[--all]).call                                       # everything; .ci/run calls this
   #   Castellan::TestRun.new(%w[test/recording_test.rb -n /fiber/ --seed 1]).call  # these files, these options of minitest
   #
-  # The tests run last, so that minitest's closing lines are the last on the screen. Several processes share them
-  # (TEST_PROCESSES=1 for one), each with a closing line. With CI=true, a missing server, a skipped test and a run above its
-  # budget are failures.
+  # Several processes share the tests (TEST_PROCESSES=1 for one), each with a closing line; of what runs beside them, the time that
+  # is reported is what it took after their end. With CI=true, a missing server, a skipped test and a run above its budget are
+  # failures.
   class TestRun
     LOADER = 'ARGV.take_while { |argument| !argument.start_with?("-") }.each { |file| require file }; ' \
              'ARGV.shift until ARGV.empty? || ARGV.first.start_with?("-")'
@@ -34,7 +34,13 @@ module Castellan
     PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { (Etc.nprocessors + 2).clamp(2, 5) })
     BUDGET_SECONDS = { part: 6 * 60, all: 20 * 60 }.freeze # without installing
     SLOWEST = 10
-    private_constant :LOADER, :SLOWEST
+    # What runs beside the tests, one after the other: the benchmarks are too short here to measure anything.
+    ASIDE = {
+      "benchmarks" => ->(run, log) { run.rake("bench", "BENCH_SHORT=1", log: log) },
+      "AddressSanitizer" => ->(run, log) { !run.sanitizer? || run.rake("asan", log: log) },
+      "Rails 8.1" => ->(run, log) { run.newest_rails(log) }
+    }.freeze
+    private_constant :LOADER, :SLOWEST, :ASIDE
 
     # @param arguments [Array<String>] `--all`, or test files and directories, then options of minitest
     def initialize(arguments, out: $stdout)
@@ -64,6 +70,19 @@ module Castellan
       failed.empty? ? 0 : 1
     end
 
+    # @param log [String, nil] a file for the output; nil: the screen
+    # @return [Boolean]
+    def rake(*arguments, log: nil)
+      bundle_exec({}, RbConfig.ruby, "-S", "rake", "--silent", *arguments, **(log ? { %i[out err] => log } : {}))
+    end
+
+    # @return [Boolean]
+    def newest_rails(log) = !@newest.available? || @newest.run(relative(files_of(ON_NEWEST_RAILS)), log: log)
+
+    # gcc prints the bare name of a library that it does not have.
+    # @return [Boolean]
+    def sanitizer? = `gcc -print-file-name=libasan.so 2>&1`.start_with?("/")
+
     private
 
     def missing
@@ -82,25 +101,31 @@ module Castellan
 
     def steps
       return { "tests" => -> { tests(@files) } } unless @files.empty?
+      return { "rubocop" => -> { rake("rubocop") }, "tests" => -> { part } } unless @all
 
-      newest = Thread.new { newest_rails } if @all && @newest.available?
-      { "rubocop" => -> { rake("rubocop") }, **(@all ? other_versions(newest) : {}), "tests" => -> { @all ? whole : part } }
+      aside = ASIDE.keys.to_h { |name| [name, Queue.new] }
+      Thread.new { aside.each { |name, ended| ended << aside(name) } }
+      { "rubocop" => -> { rake("rubocop") }, "Rails 7.1" => -> { oldest_rails }, "tests" => -> { whole },
+        **aside.to_h { |name, ended| [name, -> { passed?(*ended.pop) }] } }
     end
 
     def part = tests(all_files - files_of(WHOLE_PROGRAMS), { "CASTELLAN_TEST" => "part" }, processes: PROCESSES)
     def whole = tests(all_files, { "CASTELLAN_TEST" => "all" }, processes: PROCESSES)
 
-    # The newest Rails runs beside the benchmarks, which are too short here to measure anything.
-    def other_versions(newest)
-      { "benchmarks" => -> { rake("bench", "BENCH_SHORT=1") }, "AddressSanitizer" => -> { !sanitizer? || rake("asan") },
-        "Rails 8.1" => -> { newest.nil? || newest.value }, "Rails 7.1" => -> { oldest_rails } }
+    # @return [Array(Boolean, String)] whether it passed, and its output
+    def aside(name)
+      Dir.mktmpdir("castellan-aside-") do |directory|
+        log = File.join(directory, "log")
+        passed = ASIDE.fetch(name).call(self, log)
+        [passed, File.exist?(log) ? File.read(log) : ""]
+      end
+    rescue StandardError => error
+      [false, error.full_message]
     end
 
-    def newest_rails
-      Dir.mktmpdir("castellan-newest-rails-") do |directory|
-        log = File.join(directory, "log")
-        @newest.run(relative(files_of(ON_NEWEST_RAILS)), log: log).tap { @out.puts File.read(log) }
-      end
+    def passed?(passed, output)
+      @out.puts output
+      passed
     end
 
     def oldest_rails
@@ -116,15 +141,9 @@ module Castellan
 
     def budget = BUDGET_SECONDS.fetch(@all ? :all : :part)
     def all_files = Dir[File.join(Installer::ROOT, "test/**/*_test.rb")]
-    # gcc prints the bare name of a library that it does not have.
-    def sanitizer? = `gcc -print-file-name=libasan.so 2>&1`.start_with?("/")
     def files_of(patterns) = patterns.split.flat_map { |pattern| Dir[File.join(Installer::ROOT, pattern)] }
     def relative(files) = files.map { |file| file.delete_prefix("#{Installer::ROOT}/") }
     def ci? = ENV["CI"] == "true"
-
-    def rake(*arguments)
-      bundle_exec({}, RbConfig.ruby, "-S", "rake", "--silent", *arguments)
-    end
 
     # The output of all processes but the first is printed when they have ended.
     def tests(files, env = {}, processes: 1)
@@ -160,8 +179,8 @@ module Castellan
       end
     end
 
-    def bundle_exec(env, *command)
-      Bundler.with_unbundled_env { system(env, RbConfig.ruby, "-S", "bundle", "exec", *command) }
+    def bundle_exec(env, *command, **streams)
+      Bundler.with_unbundled_env { system(env, RbConfig.ruby, "-S", "bundle", "exec", *command, **streams) }
     end
 
     def last_line(failed)
