@@ -45,7 +45,7 @@ module Benchmarks
 
     CLIENTS = 4
     CPU = "/processor-time"
-    # Lost answers that are tolerated in a load. Puma 8.0 empties the buffer of a connection after it has given the connection
+    # Lost answers that are tolerated in a load. Puma 7.2 and 8.0 empty the buffer of a connection after they have given the connection
     # to another thread (`Puma::Server#process_client`), so some answers are late or lack their first lines, those of a lambda too.
     LOST = 20
     private_constant :CLIENTS, :CPU, :LOST
