@@ -38,7 +38,7 @@ module Benchmarks
     # @return [String]
     # @return [Array<Row>]
     # @return [Integer] bytes of the body
-    # @return [Array(Float, Float), nil] see {OwnPart#us}
+    # @return [Array(Float, Float, Float), nil] see {OwnPart#us}
     Result = Struct.new(:title, :rows, :bytes, :own) do
       def row(name) = rows.find { |row| row.name == name } || raise("#{title} has no way #{name.inspect}")
     end

@@ -123,7 +123,7 @@ module Benchmarks
     end
 
     def own_part(entry)
-      OwnPart.new(entry) { |env| BearerToken.claims(env["HTTP_AUTHORIZATION"]) }
+      OwnPart.new(entry, hand_written) { |env| BearerToken.claims(env["HTTP_AUTHORIZATION"]) }
     end
 
     def hand_written

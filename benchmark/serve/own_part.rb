@@ -4,21 +4,23 @@ module Benchmarks
   # Measures what an answer of Castellan costs beside its statements: the processor time of `call`, without that of the same
   # statements sent by hand on the same connection, in the same pipelines, and of finding the viewer.
   #
-  #   OwnPart.new(entry) { |env| Token.viewer(env) }.us(9)   # => [231.0, 88.0]: of the call, of the rest
+  #   OwnPart.new(entry, lambda_entry) { |env| Token.viewer(env) }.us(9)   # => [231.0, 88.0, 290.5]: the call, the rest, the lambda's call
   class OwnPart
     CALLS = 200
 
     # @param entry [Contest::Entry] an application whose statements go to PostgreSQL in pipelines
+    # @param written [Contest::Entry] a lambda written by hand for the same answer, the floor
     # @yieldparam env [Hash]
-    def initialize(entry, &viewer)
+    def initialize(entry, written, &viewer)
       @entry = entry
+      @written = written
       @viewer = viewer
     end
 
-    # @return [Array(Float, Float)] µs, the medians of these rounds
+    # @return [Array(Float, Float, Float)] µs, the medians of these rounds
     def us(rounds)
       pipelines = recorded
-      found = Array.new(rounds) { [time { @entry.answer }, time { by_hand(pipelines) }] }
+      found = Array.new(rounds) { [time { @entry.answer }, time { by_hand(pipelines) }, time { @written.answer }] }
       found.transpose.map { |values| Castellan::Figures.median(values).round(1) }
     end
 

@@ -66,13 +66,18 @@ module Benchmarks
     end
 
     def own(result)
-      us = result.own.reduce(:-).round
-      ["#{result.title}: Castellan's own ≤ #{MOST_OWN} µs", "#{us} µs", us <= MOST_OWN ? "reached" : "**not reached**", nil]
+      call, rest, written = result.own
+      us = (call - rest).round
+      ["#{result.title}: Castellan's own ≤ #{MOST_OWN} µs", "#{us} µs", us <= MOST_OWN ? "reached" : "**not reached**",
+       "#{(written - rest).round} µs"]
     end
 
     def own_line(result)
-      call, rest = result.own
-      ["", "Castellan's own: #{(call - rest).round} µs of the processor (`call` #{call}, token and statements by hand #{rest})."] if call
+      call, rest, written = result.own
+      return unless call
+
+      ["", "Castellan's own: #{(call - rest).round} µs of the processor (`call` #{call}, token and statements by hand #{rest}); " \
+           "the lambda's: #{(written - rest).round} (`call` #{written})."]
     end
 
     def verdict(title, way, least, other, figure, floor = nil)
