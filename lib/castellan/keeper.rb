@@ -17,7 +17,9 @@ module Castellan
     LONGEST_SHAPE = 4_096
     SPLICED = %w[gzip].freeze # the only format whose pieces can be joined around values
     MOST_REQUESTS = 2_000
-    private_constant :LONGEST_SHAPE, :SPLICED, :MOST_REQUESTS
+    MOST_VIEWERS = 4_000 # viewers' values in memory, each for one viewer and document
+    LONGEST_VALUES = 4_096 # bytes of the values of one viewer; longer ones are not kept
+    private_constant :LONGEST_SHAPE, :SPLICED, :MOST_REQUESTS, :MOST_VIEWERS, :LONGEST_VALUES
 
     # @param store [Object] see {Store}
     # @param versions [#current] see {Versions}
@@ -35,6 +37,7 @@ module Castellan
       @forms = Cache::DocumentLayer.new(store: store, name: :form, log: log)
       @codings = (compress ? Cache::Compression.check(compress) : Cache::Compression.available).freeze
       @request_keys = BoundedCache.new(limit: MOST_REQUESTS)
+      @viewer_values = BoundedCache.new(limit: MOST_VIEWERS)
       @application_cache = ApplicationCache.new(store: store, versions: versions, revision: @revision, log: log)
     end
 
@@ -180,6 +183,24 @@ module Castellan
       return kept.body unless kept.blanks
 
       kept.is_a?(Document::Rendering::Form) ? splice(kept, values) : kept.blanks.fill(kept.body, values)
+    end
+
+    # Keeps them in this process, never in the store, where the resource declares what they depend on.
+    # @param key [String] of the document's bytes
+    # @param versions [Array, nil] see {Document::ViewerBlocks.versions}; they contain the viewer's class and id
+    # @param blanks [Serialize::Blanks]
+    # @yieldreturn [Array<String>] the values, read anew
+    # @return [Array<String>] JSON text for each of the blanks
+    def viewer_values(key, versions, blanks)
+      return yield unless versions
+
+      key = Cache::Key.for([key, versions])
+      ids, numbers, values = @viewer_values[key]
+      return values if ids && ids == blanks.ids && numbers == blanks.numbers # a document that expires may have other records
+
+      values = yield
+      @viewer_values.fetch(key) { [blanks.ids, blanks.numbers, values.map(&:-@).freeze] } if values.sum(&:bytesize) <= LONGEST_VALUES
+      values
     end
 
     # @param form [Document::Rendering::Form] with blanks

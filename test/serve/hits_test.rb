@@ -59,6 +59,18 @@ class HitsTest < Minitest::Test
     per_viewer(:own, version: ->(viewer) { viewer }) { |ids, viewer| Letter.where(viewer_id: viewer, id: ids).ids }
   end
 
+  class NotedResource < LetterResource
+    class << self
+      attr_accessor :asked, :version
+    end
+
+    type "noted"
+    per_viewer(:own, version: ->(_viewer) { NotedResource.version }) do |ids, viewer|
+      NotedResource.asked += 1
+      Letter.where(viewer_id: viewer, id: ids).ids
+    end
+  end
+
   class HiddenResource < LetterResource
     type "hidden"
     attribute :viewer_id, if: ->(viewer) { viewer == 1 }
@@ -94,7 +106,7 @@ class HitsTest < Minitest::Test
   end
 
   RESOURCES = [LetterResource, FlaggedResource, VersionedResource, HiddenResource, ScopedResource, ChangedResource, LocalResource,
-               NestedResource].freeze
+               NestedResource, NotedResource].freeze
   TYPES = %w[letters flagged versioned hidden scoped changed local nested].freeze
   PATHS = TYPES.flat_map { |type| [type, "#{type}/2", "#{type}/99"] } +
           ["own", "own/2", "letters?include=author", "letters?page[number]=2", "letters?sort=-title", "letters?fields[letters]=title",
@@ -154,6 +166,31 @@ class HitsTest < Minitest::Test
     end
     etags = [1, 2].map { |viewer| get("versioned", viewer: viewer)[1]["etag"] }
     assert_equal 200, get("versioned", "HTTP_IF_NONE_MATCH" => etags[0], viewer: 2)[0]
+  end
+
+  def test_values_with_a_version_are_read_once_for_each_viewer_and_version
+    NotedResource.asked = 0
+    NotedResource.version = 1
+    assert_equal [[true, false, true]] * 4, [nil, nil, "gzip", nil].map { |coding| own(2, coding) }
+    assert_equal 1, NotedResource.asked
+    assert_equal [[false, true, false]] * 2, Array.new(2) { own(1) }
+    assert_equal [true, false, true], own(2)
+    assert_equal 2, NotedResource.asked
+    NotedResource.version = 2
+    assert_equal [true, false, true], own(2, "gzip")
+    assert_equal 3, NotedResource.asked
+    Letter.where(id: 2).delete_all
+    2.times { assert_equal [true, true, false], own(2) }
+    assert_equal 4, NotedResource.asked
+  end
+
+  def test_values_are_not_those_of_other_records_under_one_key
+    blanks = [%w[1 2], %w[1 3]].map { |ids| Castellan::Serialize::Blanks.new("a1a1a*", [0, 0], ids) }
+    read = lambda do |of, versions|
+      Castellan.keeper.viewer_values("key", versions, of) { of.ids }
+    end
+    assert_equal [%w[1 2], %w[1 3], %w[1 2]], [blanks[0], blanks[1], blanks[0]].map { |of| read.call(of, [["User", 1], 1]) }
+    assert_equal %w[1 3], read.call(blanks[1], nil)
   end
 
   def test_what_the_application_sets_for_a_request_is_in_the_key
@@ -275,6 +312,13 @@ class HitsTest < Minitest::Test
   def get(path, viewer: 1, **fields)
     status, headers, body = @app.call(env(path, viewer, fields))
     [status, headers, body.to_enum(:each).to_a.join.b]
+  end
+
+  # @return [Array<Boolean>] the values of the first page
+  def own(viewer, coding = nil)
+    body = get("noted", "HTTP_ACCEPT_ENCODING" => coding, viewer: viewer).last
+    body = Zlib.gunzip(body) if coding
+    JSON.parse(body)["data"].map { |letter| letter["attributes"]["own"] }
   end
 
   def assert_same_as_rendered(path, viewer, name: nil, **fields)

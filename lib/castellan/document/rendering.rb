@@ -433,8 +433,7 @@ module Castellan
         if key.nil? || changeable? then digest
         elsif plan.holes.empty? then @keeper.etag(served_key)
         else
-          @keeper.etag(served_key, ViewerBlocks.versions(plan, viewer) ||
-                                   Serialize::Blanks.joined(kept_form.blanks ? viewer_values : NO_VALUES))
+          @keeper.etag(served_key, viewer_versions || Serialize::Blanks.joined(kept_form.blanks ? viewer_values : NO_VALUES))
         end
       end
 
@@ -459,7 +458,17 @@ module Castellan
       end
 
       def viewer_values
-        @viewer_values ||= kept_form.blanks.values(ViewerBlocks.for(plan, adapter), viewer)
+        @viewer_values ||= begin
+          blanks = kept_form.blanks
+          read = -> { blanks.values(ViewerBlocks.for(plan, adapter), viewer) }
+          key ? @keeper.viewer_values(served_key, viewer_versions, blanks, &read) : read.call
+        end
+      end
+
+      def viewer_versions
+        return @viewer_versions if defined?(@viewer_versions)
+
+        @viewer_versions = ViewerBlocks.versions(plan, viewer)
       end
 
       def scopes_sql

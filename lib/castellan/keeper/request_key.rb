@@ -61,11 +61,13 @@ module Castellan
 
       # @param viewer [Object, nil]
       # @param written [Document::Rendering::Written, Document::Rendering::Form]
+      # @param key [String] of the document
+      # @param versions [Array, nil] see {#viewer_versions}
       # @return [Array<String>] the viewer's values in their places
-      def viewer_values(written, viewer)
-        return NO_VALUES unless written.blanks
+      def viewer_values(written, viewer, key, versions)
+        return NO_VALUES unless (blanks = written.blanks)
 
-        written.blanks.values(Document::ViewerBlocks.for(@plan, @adapter), viewer)
+        @keeper.viewer_values(key, versions, blanks) { blanks.values(Document::ViewerBlocks.for(@plan, @adapter), viewer) }
       end
 
       private

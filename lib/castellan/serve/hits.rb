@@ -33,9 +33,10 @@ module Castellan
         offered = request_key.codings
         coding = HTTP::ContentCoding.choose(env["HTTP_ACCEPT_ENCODING"], offered) unless offered.empty?
         personal = request_key.personal?
-        if personal && (further = request_key.viewer_versions(viewer)).nil?
+        versions = further = request_key.viewer_versions(viewer) if personal
+        if personal && versions.nil?
           kept = kept(keeper, request_key, key, coding, id) or return
-          values = request_key.viewer_values(kept, viewer)
+          values = request_key.viewer_values(kept, viewer, key, nil)
           further = Serialize::Blanks.joined(values)
         end
         etag = keeper.etag(key, further, coding)
@@ -45,7 +46,7 @@ module Castellan
         return Endpoint.not_modified(headers) if outcome == :not_modified
         return unless outcome == :proceed && (kept ||= kept(keeper, request_key, key, coding, id))
 
-        values ||= request_key.viewer_values(kept, viewer) if personal
+        values ||= request_key.viewer_values(kept, viewer, key, versions) if personal
         Endpoint.sent(headers, request_key.media_type, coding, keeper.filled(kept, values))
       end
 
