@@ -37,6 +37,7 @@ class CacheBenchmark
     Way.new("Castellan, exact version", "/castellan/exact#{INCLUDE}", {}, "constant bytes", 0.70),
     Way.new("Castellan, written anew", "/castellan/anew#{INCLUDE}", {}),
     Way.new("Castellan, attribute of 1,000 viewers", "/viewers/personal#{INCLUDE}", {}, "Castellan, notified version", 0.60),
+    Way.new("Castellan, the same with version:", "/viewers/versioned#{INCLUDE}", {}, "Castellan, notified version", 0.60),
     Way.new("Castellan, stored gzip", "/castellan/notified#{INCLUDE}", GZIP, "constant gzip", 0.90),
     Way.new("Castellan, gzip with an attribute of 1,000 viewers", "/viewers/personal#{INCLUDE}", GZIP),
     Way.new("Castellan, 304", "/castellan/notified#{INCLUDE}", :etag, "constant 304", 0.90),

@@ -89,6 +89,7 @@ castellan = Castellan.app do
 end
 personal = Castellan.app do
   resource PersonalPostResource, at: "personal"
+  resource VersionedPostResource, at: "versioned"
   authenticate { |_env| Viewers.next }
 end
 
