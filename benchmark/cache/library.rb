@@ -5,7 +5,6 @@
 class Author < ActiveRecord::Base; end
 class Comment < ActiveRecord::Base; end
 class Reading < ActiveRecord::Base; end
-class Viewer < ActiveRecord::Base; end
 
 class Post < ActiveRecord::Base
   belongs_to :author
@@ -19,14 +18,12 @@ class Post < ActiveRecord::Base
       CREATE TABLE posts (id serial PRIMARY KEY, author_id int, title text, body text, updated_at timestamptz NOT NULL DEFAULT now());
       CREATE TABLE comments (id serial PRIMARY KEY, post_id int, body text, updated_at timestamptz NOT NULL DEFAULT now());
       CREATE TABLE readings (user_id int, post_id int, PRIMARY KEY (user_id, post_id));
-      CREATE TABLE viewers (id int PRIMARY KEY, readings_changed_at timestamptz NOT NULL DEFAULT now());
       CREATE INDEX ON comments (post_id);
       INSERT INTO authors (name) SELECT 'Author ' || i FROM generate_series(1, 20) i;
       INSERT INTO posts (author_id, title, body)
         SELECT i % 20 + 1, 'Title ' || i, (SELECT string_agg(md5((i * j)::text), ' ') FROM generate_series(1, 14) j) FROM generate_series(1, 2000) i;
       INSERT INTO comments (post_id, body) SELECT i % 2000 + 1, 'Comment ' || md5(i::text) FROM generate_series(1, 8000) i;
       INSERT INTO readings SELECT u, p FROM generate_series(1, 1000) u, generate_series(1, 60) p WHERE (u + p) % 3 = 0;
-      INSERT INTO viewers (id) SELECT generate_series(1, 1000);
       ANALYZE;
     SQL
   end
@@ -74,7 +71,7 @@ end
 
 class VersionedPostResource < UnkeptPostResource
   cache :notified
-  per_viewer(:read, version: ->(viewer) { Viewer.where(id: viewer).pick(:readings_changed_at) }) do |ids, viewer|
+  per_viewer(:read, version: { readings: :user_id }) do |ids, viewer|
     Reading.where(user_id: viewer, post_id: ids).pluck(:post_id)
   end
 end

@@ -93,6 +93,17 @@ module Castellan
       versions(kind).current(kept.dependencies(parts)) unless @of_one_database && !@versions.of?(model)
     end
 
+    # @param dependency [Versions::Dependency]
+    # @param kind [Symbol] :exact or :notified
+    # @param adapter [Rows::Adapter] of the document; the table is in its database
+    # @return [String, nil] the version of the table, or of its rows with one value; SQLite counts tables alone
+    def version_of_table(dependency, kind, adapter)
+      return if @of_one_database && !@versions.of?(adapter.model)
+
+      dependency = Versions::Dependency.new(dependency.table) unless adapter.dialect.name == :postgres
+      versions(kind).current([dependency])
+    end
+
     # @param plan [Plan::FetchPlan]
     # @return [BoundedCache] the statements of the plan, by the shape of the scope
     def kept_statements(plan)

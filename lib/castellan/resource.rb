@@ -183,8 +183,10 @@ module Castellan
       # placeholders for the values, so all viewers share one cached document.
       #
       #   per_viewer(:read, version: ->(viewer) { viewer.readings_changed_at }) { |ids, viewer| viewer.read_ids(ids) }
-      # @param version [#call, nil] called with the viewer, returns what changes with every change of the viewer's
-      #   values: then a conditional request of a cached document runs no block. The viewer needs an `id`
+      #   per_viewer(:read, version: { readings: :user_id }) { |ids, viewer| viewer.read_ids(ids) }
+      # @param version [#call, String, Symbol, Hash{Symbol => Symbol}, nil] called with the viewer, returns what changes with every
+      #   change of the viewer's values; or the table that they are read from, alone or with the column of the viewer's id. Then a
+      #   conditional request of a cached document runs no block, and the values are kept. The viewer needs an `id`
       # @yieldparam ids [Array<Integer, String>] the ids of the document's records of this type
       # @yieldparam viewer [Object, nil]
       # @yieldreturn [Array, Hash] the ids for which it is true, or a Hash from id to value
@@ -192,8 +194,9 @@ module Castellan
       def per_viewer(name, version: nil, &block)
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("per_viewer(#{name.inspect}) needs a block: { |ids, viewer| ids that are true }", location) unless block
-          callable = version.nil? || version.respond_to?(:call)
-          Declaring.refuse("per_viewer(#{name.inspect}): version: must be callable with the viewer", location) unless callable
+          known = version.nil? || version.respond_to?(:call) || Declaring.table?(version)
+          wanted = "must be callable with the viewer, or name a table: version: :readings or version: { readings: :user_id }"
+          Declaring.refuse("per_viewer(#{name.inspect}): version: #{wanted}", location) unless known
 
           declarations.attribute(name, viewer: true, block: block, version: version, location: location)
         end

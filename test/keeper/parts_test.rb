@@ -62,6 +62,23 @@ module PartsContract
     assert_changes(@related, { viewer: 2 }, "INSERT INTO comments (id, article_id, body) VALUES (10, 2, 'x')")
   end
 
+  def test_the_values_of_a_viewer_stay_while_the_rows_of_others_change
+    asked = 0
+    flagged = resource(:FlaggedPartResource, models::ArticleResource) do
+      per_viewer(:mine, version: { comments: :article_id }) { |ids, viewer| ids.select { |id| id == viewer || (asked += 1).zero? } }
+      cache :exact
+    end
+    read = lambda do |viewer|
+      before = asked
+      document = flagged.render(keeper: @keeper, viewer: viewer, query: { "fields" => { "articles" => "mine" } })
+      assert_equal [viewer], JSON.parse(document)["data"].filter_map { |one| one["id"].to_i if one["attributes"]["mine"] }
+      asked > before
+    end
+    assert_equal [true, false, true, false], [6, 6, 5, 5].map(&read)
+    library.run("INSERT INTO comments (id, article_id, body) VALUES (9, 5, 'x')")
+    assert_equal [sqlite?, true, false, false], [6, 5, 6, 5].map(&read)
+  end
+
   def test_what_reads_other_rows_too_changes_with_them
     assert_changes(@authors, { id: 2, include: "articles.comments" }, "UPDATE comments SET body = 'x' WHERE article_id = 1")
     assert_changes(@authors, { id: 2, include: "mentor" }, "UPDATE authors SET name = 'x' WHERE id = 1")

@@ -71,6 +71,18 @@ class HitsTest < Minitest::Test
     end
   end
 
+  class MarkedResource < LetterResource
+    class << self
+      attr_accessor :asked
+    end
+
+    type "marked"
+    per_viewer(:own, version: { marks: :viewer_id }) do |ids, viewer|
+      MarkedResource.asked += 1
+      Letter.connection.select_values("SELECT letter_id FROM marks WHERE viewer_id = #{Integer(viewer)}") & ids
+    end
+  end
+
   class HiddenResource < LetterResource
     type "hidden"
     attribute :viewer_id, if: ->(viewer) { viewer == 1 }
@@ -106,7 +118,7 @@ class HitsTest < Minitest::Test
   end
 
   RESOURCES = [LetterResource, FlaggedResource, VersionedResource, HiddenResource, ScopedResource, ChangedResource, LocalResource,
-               NestedResource, NotedResource].freeze
+               NestedResource, NotedResource, MarkedResource].freeze
   TYPES = %w[letters flagged versioned hidden scoped changed local nested].freeze
   PATHS = TYPES.flat_map { |type| [type, "#{type}/2", "#{type}/99"] } +
           ["own", "own/2", "letters?include=author", "letters?page[number]=2", "letters?sort=-title", "letters?fields[letters]=title",
@@ -123,7 +135,7 @@ class HitsTest < Minitest::Test
     [Author, Letter].each(&:reset_column_information)
     fill
     @versions = Castellan::Versions::ExactVersions.new(Record)
-    @versions.install(%w[authors letters])
+    @versions.install(%w[authors letters marks])
     Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: @versions)
     @app = app
   end
@@ -182,6 +194,20 @@ class HitsTest < Minitest::Test
     Letter.where(id: 2).delete_all
     2.times { assert_equal [true, true, false], own(2) }
     assert_equal 4, NotedResource.asked
+  end
+
+  def test_values_with_the_version_of_a_table_are_read_again_when_it_changes
+    MarkedResource.asked = 0
+    assert_equal [[false, false, false]] * 2, Array.new(2) { own(2, type: "marked") }
+    etag = get("marked", viewer: 2)[1]["etag"]
+    assert_equal [304, 1], [get("marked", "HTTP_IF_NONE_MATCH" => etag, viewer: 2)[0], MarkedResource.asked]
+    Record.connection.execute("INSERT INTO marks VALUES (2, 3)")
+    assert_equal [[false, false, true]] * 2, Array.new(2) { own(2, type: "marked") }
+    assert_equal [200, [false, false, false]], [get("marked", "HTTP_IF_NONE_MATCH" => etag, viewer: 2)[0], own(1, type: "marked")]
+    assert_equal 3, MarkedResource.asked
+    @versions.uninstall(%w[marks])
+    assert_equal [[false, false, true]] * 2, Array.new(2) { own(2, type: "marked") }
+    assert_equal 5, MarkedResource.asked
   end
 
   def test_values_are_not_those_of_other_records_under_one_key
@@ -284,6 +310,7 @@ class HitsTest < Minitest::Test
       table.integer :viewer_id, :author_id
       table.datetime :sent_at
     end
+    Record.connection.create_table(:marks, id: false) { |table| table.integer(:viewer_id) && table.integer(:letter_id) }
     Author.table_name = "authors"
     Letter.table_name = ChosenLetter.table_name = "letters"
   end
@@ -315,8 +342,8 @@ class HitsTest < Minitest::Test
   end
 
   # @return [Array<Boolean>] the values of the first page
-  def own(viewer, coding = nil)
-    body = get("noted", "HTTP_ACCEPT_ENCODING" => coding, viewer: viewer).last
+  def own(viewer, coding = nil, type: "noted")
+    body = get(type, "HTTP_ACCEPT_ENCODING" => coding, viewer: viewer).last
     body = Zlib.gunzip(body) if coding
     JSON.parse(body)["data"].map { |letter| letter["attributes"]["own"] }
   end

@@ -6,8 +6,11 @@ module Castellan
     # strings, even when the ids come from a store that holds text.
     #
     #   ViewerBlocks.for(plan, adapter)      # => [#call], one for each of plan.holes; made once per plan
-    #   ViewerBlocks.versions(plan, viewer)  # => [["User", 7], 12]: on which the values depend, if every attribute declares `version:`
+    #   ViewerBlocks.versions(plan, viewer) { |dependency| … } # => [["User", 7], 12]: on which the values depend
     module ViewerBlocks
+      UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
+      private_constant :UUID
+
       module_function
 
       # @return [Array<#call>] see {Serialize::Output#fill}
@@ -22,21 +25,38 @@ module Castellan
       end
 
       # Contains the viewer's class and id, so that two viewers never have one version.
-      # @return [Array, nil] parts of a key; nil where the values must be compared, because an attribute declares no version or the
-      #   viewer has no id
+      # @yieldparam dependency [Versions::Dependency] what `version:` names: a table, or its rows with the viewer's id
+      # @yieldreturn [String, nil] its version
+      # @return [Array, nil] parts of a key; nil where the values must be compared: an attribute declares no version, the version of a
+      #   table cannot be read, or the viewer has no id
       # @raise [ConfigurationError]
-      def versions(plan, viewer)
-        return unless plan.holes.all?(&:version)
+      def versions(plan, viewer, &of_table)
+        return unless plan.holes.all?(&:version) && (identity = identity(viewer))
 
-        identity = identity(viewer)
-        identity && [identity, *plan.holes.map { |attribute| version(attribute, viewer) }]
+        found = plan.holes.map do |attribute|
+          declared = attribute.version
+          declared.respond_to?(:call) ? version(attribute, viewer) : of_table.call(dependency(declared, viewer)) || :unknown
+        end
+        [identity, *found] unless found.include?(:unknown)
       end
 
       def identity(viewer)
-        id = viewer.respond_to?(:id) ? viewer.id : viewer
+        id = id(viewer)
         [viewer.class.name, CustomCode.part(id)] if viewer.nil? || (viewer.class.name && !id.nil?)
       rescue CustomCode::Refused
         nil
+      end
+
+      def id(viewer) = viewer.respond_to?(:id) ? viewer.id : viewer
+
+      # Rows are counted by integers and UUIDs alone.
+      def dependency(declared, viewer)
+        return Versions::Dependency.new(declared) unless declared.is_a?(Hash)
+
+        table, column = declared.first
+        id = id(viewer)
+        counted = id.is_a?(Integer) || (id.is_a?(String) && UUID.match?(id))
+        counted ? Versions::Dependency.new(table, by: column.to_s, value: id) : Versions::Dependency.new(table)
       end
 
       def version(attribute, viewer)
@@ -57,7 +77,7 @@ module Castellan
           values.is_a?(Hash) ? values.transform_keys(&:to_s) : values.to_a
         end
       end
-      private_class_method :identity, :version, :block
+      private_class_method :identity, :id, :dependency, :version, :block
     end
   end
 end

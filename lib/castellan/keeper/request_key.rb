@@ -57,7 +57,9 @@ module Castellan
       def personal? = @plan.holes.any?
 
       # @return [Array, nil] see {Document::ViewerBlocks.versions}
-      def viewer_versions(viewer) = Document::ViewerBlocks.versions(@plan, viewer)
+      def viewer_versions(viewer)
+        Document::ViewerBlocks.versions(@plan, viewer) { |table| @keeper.version_of_table(table, @kind, @adapter) }
+      end
 
       # @param viewer [Object, nil]
       # @param written [Document::Rendering::Written, Document::Rendering::Form]

@@ -52,6 +52,12 @@ module Castellan
         end
         private :from!
 
+        # @return [Boolean] whether it names a table, alone or with a column
+        def table?(version)
+          table, column = version.is_a?(Hash) && version.size == 1 ? version.first : [version, :id]
+          [table, column].all? { |name| (name.is_a?(String) || name.is_a?(Symbol)) && Versions::Dependency.name?(name.to_s) }
+        end
+
         # @raise [DeclarationError]
         def refuse(text, location)
           raise DeclarationError.new(text, location: location)
