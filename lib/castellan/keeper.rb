@@ -19,7 +19,8 @@ module Castellan
     MOST_REQUESTS = 2_000
     MOST_VIEWERS = 4_000 # viewers' values in memory, each for one viewer and document
     LONGEST_VALUES = 4_096 # bytes of the values of one viewer; longer ones are not kept
-    private_constant :LONGEST_SHAPE, :SPLICED, :MOST_REQUESTS, :MOST_VIEWERS, :LONGEST_VALUES
+    UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
+    private_constant :LONGEST_SHAPE, :SPLICED, :UUID, :MOST_REQUESTS, :MOST_VIEWERS, :LONGEST_VALUES
 
     # @param store [Object] see {Store}
     # @param versions [#current] see {Versions}
@@ -93,14 +94,18 @@ module Castellan
       versions(kind).current(kept.dependencies(parts)) unless @of_one_database && !@versions.of?(model)
     end
 
-    # @param dependency [Versions::Dependency]
+    # Only integers and UUIDs have versions of their rows, and on SQLite no values have.
+    # @param table [String, Symbol]
+    # @param column [String, Symbol, nil] nil: all rows
+    # @param value [Object, nil] of the column
     # @param kind [Symbol] :exact or :notified
     # @param adapter [Rows::Adapter] of the document; the table is in its database
-    # @return [String, nil] the version of the table, or of its rows with one value; SQLite counts tables alone
-    def version_of_table(dependency, kind, adapter)
+    # @return [String, nil] the version of the rows
+    def version_of_rows(table, column, value, kind, adapter)
       return if @of_one_database && !@versions.of?(adapter.model)
 
-      dependency = Versions::Dependency.new(dependency.table) unless adapter.dialect.name == :postgres
+      counted = column && adapter.dialect.name == :postgres && (value.is_a?(Integer) || (value.is_a?(String) && UUID.match?(value)))
+      dependency = counted ? Versions::Dependency.new(table, by: column.to_s, value: value) : Versions::Dependency.new(table)
       versions(kind).current([dependency])
     end
 

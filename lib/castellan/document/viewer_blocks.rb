@@ -6,11 +6,8 @@ module Castellan
     # strings, even when the ids come from a store that holds text.
     #
     #   ViewerBlocks.for(plan, adapter)      # => [#call], one for each of plan.holes; made once per plan
-    #   ViewerBlocks.versions(plan, viewer) { |dependency| … } # => [["User", 7], 12]: on which the values depend
+    #   ViewerBlocks.versions(plan, viewer) { |table, column, id| … } # => [["User", 7], 12]: on which the values depend
     module ViewerBlocks
-      UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
-      private_constant :UUID
-
       module_function
 
       # @return [Array<#call>] see {Serialize::Output#fill}
@@ -25,7 +22,9 @@ module Castellan
       end
 
       # Contains the viewer's class and id, so that two viewers never have one version.
-      # @yieldparam dependency [Versions::Dependency] what `version:` names: a table, or its rows with the viewer's id
+      # @yieldparam table [String, Symbol] what `version:` names
+      # @yieldparam column [String, Symbol, nil] the column of the viewer's id; nil: the whole table
+      # @yieldparam id [Object, nil] the viewer's
       # @yieldreturn [String, nil] its version
       # @return [Array, nil] parts of a key; nil where the values must be compared: an attribute declares no version, the version of a
       #   table cannot be read, or the viewer has no id
@@ -35,7 +34,10 @@ module Castellan
 
         found = plan.holes.map do |attribute|
           declared = attribute.version
-          declared.respond_to?(:call) ? version(attribute, viewer) : of_table.call(dependency(declared, viewer)) || :unknown
+          next version(attribute, viewer) if declared.respond_to?(:call)
+
+          table, column = declared.is_a?(Hash) ? declared.first : declared
+          of_table.call(table, column, id(viewer)) || :unknown
         end
         [identity, *found] unless found.include?(:unknown)
       end
@@ -48,16 +50,6 @@ module Castellan
       end
 
       def id(viewer) = viewer.respond_to?(:id) ? viewer.id : viewer
-
-      # Rows are counted by integers and UUIDs alone.
-      def dependency(declared, viewer)
-        return Versions::Dependency.new(declared) unless declared.is_a?(Hash)
-
-        table, column = declared.first
-        id = id(viewer)
-        counted = id.is_a?(Integer) || (id.is_a?(String) && UUID.match?(id))
-        counted ? Versions::Dependency.new(table, by: column.to_s, value: id) : Versions::Dependency.new(table)
-      end
 
       def version(attribute, viewer)
         CustomCode.part(attribute.version.call(viewer))
@@ -77,7 +69,7 @@ module Castellan
           values.is_a?(Hash) ? values.transform_keys(&:to_s) : values.to_a
         end
       end
-      private_class_method :identity, :id, :dependency, :version, :block
+      private_class_method :identity, :id, :version, :block
     end
   end
 end

@@ -58,7 +58,7 @@ module Castellan
 
       # @return [Array, nil] see {Document::ViewerBlocks.versions}
       def viewer_versions(viewer)
-        Document::ViewerBlocks.versions(@plan, viewer) { |table| @keeper.version_of_table(table, @kind, @adapter) }
+        Document::ViewerBlocks.versions(@plan, viewer) { |*rows| @keeper.version_of_rows(*rows, @kind, @adapter) }
       end
 
       # @param viewer [Object, nil]

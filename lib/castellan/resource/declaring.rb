@@ -8,7 +8,8 @@ module Castellan
     #   Declaring.declare(UserResource) { |declarations, location| declarations.type = "people" }
     module Declaring
       FILES = [__FILE__, File.expand_path("../resource.rb", __dir__)].freeze
-      private_constant :FILES
+      NAME = /\A\w+(?:\.\w+)?\z/ # of a table, with its schema if given
+      private_constant :FILES, :NAME
 
       class << self
         # @param resource [Class]
@@ -55,7 +56,7 @@ module Castellan
         # @return [Boolean] whether it names a table, alone or with a column
         def table?(version)
           table, column = version.is_a?(Hash) && version.size == 1 ? version.first : [version, :id]
-          [table, column].all? { |name| (name.is_a?(String) || name.is_a?(Symbol)) && Versions::Dependency.name?(name.to_s) }
+          [table, column].all? { |name| (name.is_a?(String) || name.is_a?(Symbol)) && NAME.match?(name) }
         end
 
         # @raise [DeclarationError]
