@@ -71,7 +71,7 @@ end
 
 class VersionedPostResource < UnkeptPostResource
   cache :notified
-  per_viewer(:read, version: { readings: :user_id }) do |ids, viewer|
+  per_viewer(:read, version: :readings) do |ids, viewer|
     Reading.where(user_id: viewer, post_id: ids).pluck(:post_id)
   end
 end

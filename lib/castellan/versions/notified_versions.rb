@@ -18,7 +18,7 @@ module Castellan
     # Where the application changes the search path, it must do so by `connection.schema_search_path=` of ActiveRecord. After
     # `SET search_path` as SQL use `cache :exact`.
     class NotifiedVersions
-      LIMIT = 1000 # lists of tables; clients choose includes
+      LIMIT = 5000 # lists of tables; clients choose includes, and rows of one viewer have a version of their own
 
       # A token, the generation before it was read, and when; and until when the triggers are known to notify.
       class Slot
