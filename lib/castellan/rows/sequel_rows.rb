@@ -29,7 +29,6 @@ module Castellan
         @database = @dataset.db
         @dialect = Dialect.for(DIALECTS.fetch(database.adapter_scheme, :other))
         @types = ColumnTypes.new(@dataset, model? ? model : nil, @dialect.name)
-        @session = Session.new(database, dialect)
         @scopes = Scopes.new(self, @dataset)
         @instances = Instances.new(self)
         freeze
@@ -68,13 +67,14 @@ module Castellan
 
       # @!endgroup
 
+      # Checks out one connection for all statements of the block: each checkout of Sequel's threaded pool gives way to another thread.
       # @param _name [String, nil] the log of Sequel has no names
       # @yieldparam session [Session]
       def session(_name = nil)
-        yield @session
+        Session.open(database, dialect) { |session| yield session }
       end
 
-      # Sequel checks out a connection for each statement, so there is none to release after the block.
+      # A session ends before the block of its caller does, so there is no connection to release.
       def apart
         yield
       end
@@ -137,50 +137,21 @@ module Castellan
         end
       end
 
-      # Runs SELECTs on Sequel's connection, in the caller's transaction, with Sequel's log and errors.
+      # Runs SELECTs on one of Sequel's connections, in the caller's transaction, with Sequel's log and errors.
       #
-      #   Session.new(DB, Dialect.for(:sqlite)).rows("SELECT id FROM users")   # => [[1], [2]], on PostgreSQL a PG::Result
+      #   Session.open(DB, Dialect.for(:sqlite)) { |session| session.rows("SELECT id FROM users") }   # => [[1], [2]], on PostgreSQL a PG::Result
       #
       # Reads go to the :read_only server of a sharded database, as a dataset's do.
       class Session
         include ColumnValues
 
-        def initialize(database, dialect)
-          @database = database
-          @dialect = dialect
-        end
-
-        # (see ActiveRecordRows::Session#read)
-        def read(queries)
-          connected do |connection|
-            pipeline = PostgresDriver::Pipeline.new(connection, queries) if queries.size > 1 && pipelines?(connection)
-            queries.each do |query|
-              query.rows = @database.log_connection_yield(query.sql, connection) do
-                next PostgresDriver.texts(pipeline.result) if pipeline
-
-                run(connection, query.sql, query.ids, query.kept, query.indexed)
-              end
-            end
-          ensure
-            PostgresDriver::InterruptedConnection.uninterrupted { pipeline.close } if pipeline
-          end
-        end
-
-        # (see ActiveRecordRows::Session#rows)
-        def rows(sql, ids = nil, kept: false, indexed: false)
-          connected do |connection|
-            @database.log_connection_yield(sql, connection) { run(connection, sql, ids, kept, indexed) }
-          end
-        end
-
-        def raw(&block) = @database.synchronize(SERVER, &block)
-
-        private
-
-        def connected
+        # @param database [Sequel::Database]
+        # @param dialect [Dialect]
+        # @yieldparam session [Session] valid inside the block
+        def self.open(database, dialect)
           interrupt = nil
-          @database.synchronize(SERVER) do |connection|
-            yield connection
+          database.synchronize(SERVER) do |connection|
+            yield new(database, dialect, connection)
           rescue Exception => interrupt # rubocop:disable Lint/RescueException, Lint/UselessRescue -- `disconnected` may replace the error
             raise
           ensure
@@ -188,6 +159,50 @@ module Castellan
           end
         rescue ::Sequel::DatabaseDisconnectError => error
           raise interrupt || error
+        end
+
+        # Sequel removes a connection from its pool when this error leaves `synchronize`.
+        # @raise [Sequel::DatabaseDisconnectError] if an interrupt has closed the connection
+        def self.disconnected(connection)
+          return unless connection.finished?
+
+          raise ::Sequel::DatabaseDisconnectError, "a read was interrupted and the server did not answer, so its connection was closed"
+        end
+        private_class_method :disconnected
+
+        def initialize(database, dialect, connection)
+          @database = database
+          @dialect = dialect
+          @connection = connection
+        end
+
+        # (see ActiveRecordRows::Session#read)
+        def read(queries)
+          pipeline = PostgresDriver::Pipeline.new(@connection, queries) if queries.size > 1 && @dialect.overlaps? && direct?
+          queries.each do |query|
+            query.rows = sent(query.sql) do
+              next PostgresDriver.texts(pipeline.result) if pipeline
+
+              run(query.sql, query.ids, query.kept, query.indexed)
+            end
+          end
+        ensure
+          PostgresDriver::InterruptedConnection.uninterrupted { pipeline.close } if pipeline
+        end
+
+        # (see ActiveRecordRows::Session#rows)
+        def rows(sql, ids = nil, kept: false, indexed: false)
+          sent(sql) { run(sql, ids, kept, indexed) }
+        end
+
+        def raw
+          yield @connection
+        end
+
+        private
+
+        def sent(sql, &block)
+          @database.log_connection_yield(sql, @connection, &block)
         rescue ::Sequel::Error
           raise
         rescue StandardError => error
@@ -196,24 +211,14 @@ module Castellan
           raise ::Sequel.convert_exception_class(error, Adapter.connection_lost?(error) ? ::Sequel::DatabaseDisconnectError : ::Sequel::DatabaseError)
         end
 
-        # Sequel removes a connection from its pool when this error leaves `synchronize`.
-        # @raise [Sequel::DatabaseDisconnectError] if an interrupt has closed the connection
-        def disconnected(connection)
-          return unless connection.finished?
+        def run(sql, ids, kept, indexed)
+          return SqliteStatements.for(@connection).rows(sql, ids && @dialect.bind(ids)) if @dialect.name == :sqlite
 
-          raise ::Sequel::DatabaseDisconnectError, "a read was interrupted and the server did not answer, so its connection was closed"
+          PostgresDriver.rows(@connection, sql, ids, prepared: kept && direct?, indexed: indexed)
         end
-
-        def run(connection, sql, ids, kept, indexed)
-          return SqliteStatements.for(connection).rows(sql, ids && @dialect.bind(ids)) if @dialect.name == :sqlite
-
-          PostgresDriver.rows(connection, sql, ids, prepared: kept && direct?(connection), indexed: indexed)
-        end
-
-        def pipelines?(connection) = @dialect.overlaps? && direct?(connection)
 
         # Behind a connection pooler, statements are neither prepared nor sent in a pipeline, which it may not support.
-        def direct?(connection) = PostgresStatements.for(connection).direct?
+        def direct? = PostgresStatements.for(@connection).direct?
       end
     end
   end

@@ -67,7 +67,7 @@ class SequelSessionTest < Minitest::Test
   end
 
   def session(database)
-    yield Castellan::Rows::SequelRows::Session.new(database, Castellan::Rows::Dialect.for(:postgres)), database
+    Castellan::Rows::SequelRows::Session.open(database, Castellan::Rows::Dialect.for(:postgres)) { |session| yield session, database }
   end
 
   def query(sql, ids = nil)
