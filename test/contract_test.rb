@@ -204,6 +204,21 @@ class ContractTest < Minitest::Test
     assert_nil model.current_scope || model.global_current_scope
   end
 
+  # The registry of the thread has the blocks of `scoping` of each model.
+  def test_active_record_keeps_the_scopes_of_blocks_in_one_registry
+    model = Class.new(ActiveRecord::Base) { self.table_name = "things" }
+    registry = -> { ActiveRecord::Scoping::ScopeRegistry.instance }
+    relation = model.unscoped
+    assert_nil registry.call.current_scope(model) || registry.call.global_current_scope(model)
+    relation.scoping { assert_same relation, registry.call.current_scope(model) }
+    relation.scoping(all_queries: true) { assert_same relation, registry.call.global_current_scope(model) }
+  end
+
+  def test_active_record_finds_the_pool_of_a_role_and_shard
+    handler = ActiveRecord::ConnectionAdapters::ConnectionHandler.instance_method(:retrieve_connection_pool)
+    assert_empty %i[role shard] - handler.parameters.filter_map { |kind, name| name if kind == :key }
+  end
+
   def test_active_record_lends_its_connection_in_one_method
     assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(:raw_connection)
   end

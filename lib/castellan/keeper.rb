@@ -64,7 +64,7 @@ module Castellan
     # @param request [Array] the parsed query, the id and the path of the mount point
     # @return [RequestKey, nil] nil before {#note_request}, and while the request is recorded or a subscriber wants cache events
     def request_key(request)
-      @request_keys[request] unless Castellan.off? || Recording.current || Cache::Events.wanted?
+      @request_keys[request] unless Castellan.off? || Recording.current || Cache::Events.subscribed?
     end
 
     # Notes how to make the key of a document again.

@@ -37,10 +37,10 @@ module Castellan
                                                   { layer: layer, outcome: outcome, bytes: bytes, age: age, milliseconds: taken }.compact)
       end
 
+      # @return [Boolean] whether "cache.castellan" has a subscriber
       def subscribed?
         defined?(::ActiveSupport::Notifications) && ::ActiveSupport::Notifications.notifier.listening?(NAME)
       end
-      private_class_method :subscribed?
     end
   end
 end

@@ -66,7 +66,7 @@ module Castellan
         def place
           return unless nowhere_else? || (@model.current_role == @model.default_role && @model.current_shard == @model.default_shard)
 
-          connection = @model.connection_pool.active_connection? or return HOME
+          connection = pool_of_new_threads.active_connection? or return HOME
           connection.instance_variable_get(:@schema_search_path) || HOME unless connection.transaction_open?
         end
 
@@ -85,6 +85,13 @@ module Castellan
         end
 
         private
+
+        # The pool of the model, without asking for the current role and shard again.
+        def pool_of_new_threads
+          name = @model.connection_specification_name
+          @model.connection_handler.retrieve_connection_pool(name, role: @model.default_role, shard: @model.default_shard) ||
+            @model.connection_pool # raises what is wrong
+        end
 
         # @return [Boolean] whether this thread is in no block of `connected_to`
         def nowhere_else? = ::ActiveRecord::Base.connected_to_stack.empty?

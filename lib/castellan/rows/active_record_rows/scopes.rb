@@ -65,7 +65,10 @@ module Castellan
         end
 
         # (see Rows::Scopes#unscoped?)
-        def unscoped? = model.current_scope.nil? && model.global_current_scope.nil?
+        def unscoped?
+          registry = ::ActiveRecord::Scoping::ScopeRegistry.instance # found once for both
+          registry.current_scope(model).nil? && registry.global_current_scope(model).nil?
+        end
 
         # @return [Boolean] whether the relation adds only conditions and an order to the model
         def plain?(relation)
