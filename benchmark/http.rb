@@ -21,6 +21,7 @@ class HTTPBenchmark
   SHORT = ENV["BENCH_SHORT"] == "1"
   ROUNDS, SECONDS, CALLS = SHORT ? [1, 0.1, 100] : [5, 1, 100_000]
   CLIENTS = 10
+  THREADS = CLIENTS + 2 # with spare threads, Puma 8.0 seldom loses an answer (`Contest::LOST` of bench:serve)
   CONFIG = File.expand_path("http/config.ru", __dir__)
   NGINX = "location / { proxy_pass http://backend; proxy_cache c; proxy_cache_valid 200 1h; }"
   CONDITION = { "If-None-Match" => "\"one\"" }.freeze
@@ -65,7 +66,7 @@ class HTTPBenchmark
     environment, proxy = way
     environment = environment.merge("REDIS_URL" => Castellan::TestServers.redis_url) if environment["CACHE"] == "redis"
     (@servers ||= {})[[environment, proxy]] ||= begin
-      application = (@applications ||= {})[environment] ||= Castellan::TestServers.puma(CONFIG, env: environment)
+      application = (@applications ||= {})[environment] ||= Castellan::TestServers.puma(CONFIG, env: environment, threads: THREADS)
       case proxy
       when :nginx then Castellan::TestServers.nginx(application.port, NGINX, http: "proxy_cache_path cache keys_zone=c:1m;")
       when :varnish then Castellan::TestServers.varnish(application.port)
@@ -127,7 +128,7 @@ class HTTPBenchmark
     versions = %w[puma rack rack-cache].map { |gem| "#{gem} #{Gem.loaded_specs[gem]&.version}" }.join(", ")
     ["# Hits of HTTP caches", "",
      "Written by `rake bench:http`: Ruby #{RUBY_VERSION}, #{Etc.nprocessors} processors, #{versions}. #{CLIENTS} clients, closed " \
-     "loop, keep-alive; #{ROUNDS} rounds of #{SECONDS} s in turns, medians. One Puma with 5 threads; clients and servers on the same " \
+     "loop, keep-alive; #{ROUNDS} rounds of #{SECONDS} s in turns, medians. One Puma with #{THREADS} threads; clients and servers on the same " \
      "machine, so a server that is faster than the clients shows their limit. The answers were compared first. Load of the machine " \
      "before the run: #{@load}.", "",
      "| way | requests/s | of the constant answer | rounds |", "|---|---|---|---|",
