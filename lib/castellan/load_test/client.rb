@@ -7,11 +7,8 @@ module Castellan
     #   client = Client.new(connection, budget: budget, expect: [200..299])
     #   client.call.successful # => 1_639
     #
-    # Runs in its own thread; {#call} returns its counts, also after an interruption.
+    # Runs in its own thread, which may be killed while it waits.
     class Client
-      # Raised in a waiting client's thread to end the run. Not a failure of the server.
-      class Interrupted < Exception; end # rubocop:disable Lint/InheritException -- no rescue of a failure may swallow it
-
       # @return [Counts]
       attr_reader :counts
 
@@ -27,9 +24,7 @@ module Castellan
 
       # @return [Counts]
       def call
-        Thread.handle_interrupt(Interrupted => :on_blocking) { transaction while @budget.take(@counts) }
-        @counts
-      rescue Interrupted
+        transaction while @budget.take(@counts)
         @counts
       ensure
         @counts.connected(@connection.opened)

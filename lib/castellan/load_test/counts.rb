@@ -11,8 +11,8 @@ module Castellan
     class Counts
       # @return [Array<Integer>] duration of each successful request in nanoseconds
       attr_reader :durations
-      # @return [Integer] complete responses; failed attempts
-      attr_reader :transactions, :failed
+      # @return [Integer] complete responses with an unexpected status; failed attempts, with these
+      attr_reader :unexpected, :failed
       # @return [Integer] bytes of bodies; opened connections
       attr_reader :bytes, :connections
       # @return [Hash{String => Integer}] number of failures by reason
@@ -20,14 +20,13 @@ module Castellan
 
       def initialize
         @durations = []
-        @transactions = @failed = @bytes = @connections = 0
+        @unexpected = @failed = @bytes = @connections = 0
         @reasons = Hash.new(0)
       end
 
       # @param duration_ns [Integer]
       # @param bytes [Integer] size of the body
       def success(duration_ns, bytes)
-        @transactions += 1
         @bytes += bytes
         @durations << duration_ns
       end
@@ -36,7 +35,7 @@ module Castellan
       # @param bytes [Integer] received bytes of the body
       # @param answered [Boolean] whether the response was complete but had an unexpected status
       def failure(reason, bytes: 0, answered: false)
-        @transactions += 1 if answered
+        @unexpected += 1 if answered
         @failed += 1
         @bytes += bytes
         @reasons[reason] += 1
@@ -49,6 +48,9 @@ module Castellan
       # @return [Integer] responses with an expected status
       def successful = @durations.size
 
+      # @return [Integer] complete responses
+      def transactions = successful + unexpected
+
       # @return [Integer]
       def attempts = successful + failed
 
@@ -56,7 +58,7 @@ module Castellan
       # @return [self]
       def merge(other)
         @durations.concat(other.durations)
-        @transactions += other.transactions
+        @unexpected += other.unexpected
         @failed += other.failed
         @bytes += other.bytes
         @connections += other.connections

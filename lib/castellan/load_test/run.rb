@@ -76,23 +76,12 @@ module Castellan
       end
 
       def watch(threads)
-        interrupted = false
         while (alive = threads.find(&:alive?))
           alive.join(WATCH_SECONDS)
           yield
-          next if interrupted || !@budget.stopped?
-
-          interrupted = true
-          threads.each { |thread| thread.raise(Client::Interrupted) }
+          threads.each(&:kill) if @budget.stopped?
         end
-        threads.each { |thread| outcome(thread) }
-      end
-
-      # Raises the exception that ended a thread, except {Client::Interrupted}.
-      def outcome(thread)
-        thread.value
-      rescue Client::Interrupted
-        nil
+        threads.each(&:value) # raises the exception that ended a thread
       end
 
       def report_progress(started, clients)
