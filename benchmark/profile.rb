@@ -17,6 +17,7 @@ Benchmarks::OwnBundle.enter(__FILE__, gemfile: File.expand_path("profile/Gemfile
 require "json"
 require "open3"
 require "castellan"
+require_relative "support/interval"
 require_relative "profile/works"
 require "memory_profiler"
 
@@ -135,7 +136,7 @@ module ProfileBenchmark
     def percent(ratios) = ((Castellan::Figures.median(ratios) - 1) * 100).round(2)
 
     def interval(ratios)
-      format("%+.1f %% (%+.1f to %+.1f)", percent(ratios), *Castellan::Figures.interval(ratios).map { |ratio| (ratio - 1) * 100 })
+      format("%+.1f %% (%+.1f to %+.1f)", percent(ratios), *Benchmarks::Interval.of(ratios).map { |ratio| (ratio - 1) * 100 })
     end
 
     def correctness

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "castellan/figures"
+require_relative "../support/interval"
 
 module Benchmarks
   module Detect
@@ -17,7 +17,7 @@ module Benchmarks
       def percentile(share) = [plain, watched].map { |times| times[[(times.size * share / 100.0).ceil, 1].max - 1] / 1e6 }
       def max = percentile(100)
       def share = Castellan::Figures.median(shares)
-      def interval = Castellan::Figures.interval(shares)
+      def interval = Interval.of(shares)
       def shares = rounds.map { |pairs| (pairs.sum(&:last).fdiv(pairs.sum(&:first)) - 1) * 100 }
     end
   end

@@ -8,14 +8,12 @@ module Castellan
   #   Figures.number(7795.4)           # => "7,795"
   #   Figures.counted(2, "query")      # => "2 queries"
   #   Figures.times(0.0503)            # => "0.05 ×"
-  #   Figures.interval([3, 1, 2, 2])   # => [1.0, 2.5], the 95 % confidence interval of the median
   #
   # Formatting nil returns "–".
   module Figures
     NOTHING = "–"
     SIZES = [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]].freeze
-    RESAMPLES = 500
-    private_constant :NOTHING, :SIZES, :RESAMPLES
+    private_constant :NOTHING, :SIZES
 
     module_function
 
@@ -89,15 +87,6 @@ module Castellan
       sorted = values.sort
       middle = sorted.size / 2
       sorted.size.odd? ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2.0
-    end
-
-    # Resamples the values; the same values always have the same interval.
-    # @param values [Array<Numeric>]
-    # @return [Array(Numeric, Numeric)] the 95 % confidence interval of their median
-    def interval(values)
-      random = Random.new(1)
-      medians = Array.new(RESAMPLES) { median(Array.new(values.size) { values[random.rand(values.size)] }) }.sort
-      [medians[RESAMPLES / 40], medians[-1 - (RESAMPLES / 40)]]
     end
   end
 end

@@ -6,6 +6,16 @@ require_relative "../../benchmark/detect/sample"
 class SampleTest < Minitest::Test
   include Benchmarks::Detect
 
+  def test_the_median_lies_in_its_interval
+    values = Array.new(51) { |number| number }
+    least, greatest = Benchmarks::Interval.of(values)
+    assert_operator least, :<, 25
+    assert_operator greatest, :>, 25
+    assert_operator greatest - least, :<, 30
+    assert_equal [least, greatest], Benchmarks::Interval.of(values), "the same values have the same interval"
+    assert_equal [4, 4], Benchmarks::Interval.of([4])
+  end
+
   # The second of a pair is slower by a tenth, and the contender costs a hundredth.
   def test_the_cost_of_the_order_cancels_out
     first, second = 100, 110
