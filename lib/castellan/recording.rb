@@ -33,21 +33,6 @@ module Castellan
         resume(new(observer, current), &block)
       end
 
-      # Reads a cache and notifies the observers of the hit or miss; without a recording it only calls the
-      # block.
-      # @param layer [Symbol] e.g. :document
-      # @yieldreturn [Object, nil] the cached value
-      # @return [Object, nil] the result of the block
-      def look(layer)
-        recording = current
-        return yield unless recording&.watches_spans?
-
-        started_ns = Clock.monotonic_ns
-        found = yield
-        recording.notify(:cache, layer, found ? :hit : :miss, started_ns, Clock.monotonic_ns - started_ns)
-        found
-      end
-
       # Runs a block as a span of the timeline; without a recording it only calls the block.
       # @param kind [Symbol] :render, :view, or a phase of a document: :plan, :version, :select
       # @param name [String] e.g. the name of a template

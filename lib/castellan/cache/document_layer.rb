@@ -66,12 +66,6 @@ module Castellan
       end
 
       # @param key [String]
-      # @return [String, nil] the kept bytes
-      def read(key)
-        entry(key)&.bytes
-      end
-
-      # @param key [String]
       # @return [Entry, nil] what is kept, also after its end
       def entry(key)
         Entry.load(key, @store.read_multi([key])[key]) unless Castellan.off?

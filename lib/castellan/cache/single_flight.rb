@@ -68,11 +68,6 @@ module Castellan
         @mutex.synchronize { @flights[key]&.running? } || false
       end
 
-      # @return [Integer] running computations
-      def size
-        @mutex.synchronize { @flights.size }
-      end
-
       private
 
       # @return [Flight] the one that is running, else `own`
