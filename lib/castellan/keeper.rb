@@ -77,12 +77,12 @@ module Castellan
     # @param plan [Plan::FetchPlan]
     # @param key [String]
     # @param coding [String, nil] one in which the document may be kept
-    # @return [Document::Rendering::Written, Document::Rendering::Form, nil] frozen; nil where it is not kept
+    # @return [Document::Rendering::Written, nil] frozen; nil where it is not kept
     def kept(plan, key, coding)
       holes = plan.holes.size
       return @layer.decoded(key) { |entry| load(entry, holes).freeze } unless coding
 
-      @forms.decoded("#{key}.#{coding}") { |entry| form_of(Cache::Envelope.load(entry.bytes), holes, coding).freeze }
+      @forms.decoded("#{key}.#{coding}") { |entry| load(entry, holes, form: true).freeze }
     end
 
     # @param kept [KeptStatement]
@@ -91,7 +91,7 @@ module Castellan
     # @param parts [Array] see {Document::Rendering#parts}
     # @return [String, nil] the version of the tables
     def version_of(kept, kind, model, parts)
-      versions(kind).current(kept.dependencies(parts)) unless @of_one_database && !@versions.of?(model)
+      versions(kind).current(kept.dependencies(parts)) unless elsewhere?(model)
     end
 
     # Only integers and UUIDs have versions of their rows, and on SQLite no values have.
@@ -102,7 +102,7 @@ module Castellan
     # @param adapter [Rows::Adapter] of the document; the table is in its database
     # @return [String, nil] the version of the rows
     def version_of_rows(table, column, value, kind, adapter)
-      return if @of_one_database && !@versions.of?(adapter.model)
+      return if elsewhere?(adapter.model)
 
       counted = column && adapter.dialect.name == :postgres && (value.is_a?(Integer) || (value.is_a?(String) && UUID.match?(value)))
       dependency = counted ? Versions::Dependency.new(table, by: column.to_s, value: value) : Versions::Dependency.new(table)
@@ -121,7 +121,7 @@ module Castellan
       return if Castellan.off?
 
       source = SourceDigest.of(rendering.definition) or return
-      return if elsewhere?(rendering) || rendering.custom_code.obstacles.any?
+      return if elsewhere?(rendering.adapter.model) || rendering.custom_code.obstacles.any?
 
       tables = rendering.tables or return
       return unless tables.all? { |table| Versions::Dependency.name?(table) } # "Order Details" has no version
@@ -181,24 +181,22 @@ module Castellan
     # @param rendering [Document::Rendering]
     # @param key [String] of the bytes, see {#fetch}
     # @param coding [String] one of {#codings}
-    # @return [Document::Rendering::Form] the document in this coding, which is kept beside its bytes
+    # @return [Document::Rendering::Written] the document in this coding, which is kept beside its bytes
     def form(rendering, key, coding)
       made = nil
       entry = @forms.find(form_key(rendering, key, coding), freshness: freshness(rendering.definition)) do
-        (made = compressed(rendering.written, coding)).dump
+        dump(made = compressed(rendering.written, coding))
       end
-      holes = rendering.plan.holes.size
-      form_of(made || (entry && Cache::Envelope.load(entry.bytes)), holes, coding) ||
-        form_of(compressed(rendering.written, coding), holes, coding)
+      made || (entry && load(entry, rendering.plan.holes.size, form: true)) || compressed(rendering.written, coding)
     end
 
-    # @param kept [Document::Rendering::Written, Document::Rendering::Form]
+    # @param kept [Document::Rendering::Written]
     # @param values [Array<String>, nil] JSON text for each of its blanks
     # @return [String] the bytes of a response
     def filled(kept, values)
-      return kept.body unless kept.blanks
+      return kept.body unless (blanks = kept.blanks)
 
-      kept.is_a?(Document::Rendering::Form) ? splice(kept, values) : kept.blanks.fill(kept.body, values)
+      kept.sums ? Cache::SplicedGzip.fill(kept.body.unpack(blanks.cuts), kept.sums, values) : blanks.fill(kept.body, values)
     end
 
     # Keeps them in this process, never in the store, where the resource declares what they depend on.
@@ -219,19 +217,12 @@ module Castellan
       values
     end
 
-    # @param form [Document::Rendering::Form] with blanks
-    # @param values [Array<String>] JSON text for each of them
-    # @return [String] one gzip member
-    def splice(form, values)
-      Cache::SplicedGzip.fill(form.body.unpack(form.blanks.cuts), form.sums, values)
-    end
-
     # @param rendering [Document::Rendering]
     # @return [String, nil] why the document is currently not cached
     def reason(rendering)
       if Castellan.off? then "CASTELLAN=off"
       elsif SourceDigest.of(rendering.definition).nil? then "a class without a name cannot be told from another one in another process"
-      elsif elsewhere?(rendering)
+      elsif elsewhere?(rendering.adapter.model)
         "#{rendering.adapter.table} is in another database than the one whose versions are read (Castellan.keep versions:)"
       elsif key(rendering).nil? then "the version of a table cannot be read (is its trigger installed?)"
       end
@@ -253,30 +244,20 @@ module Castellan
       "#{rendering.written.key || key}.#{rendering.written.made_ms}.#{coding}"
     end
 
-    # Returns nil for bytes in another format, like {#load}.
-    def form_of(kept, holes, coding)
-      return unless kept
-      return Document::Rendering::Form.new(coding, kept.body, nil, nil, kept.found) unless kept.cuts
-      return if kept.sums.empty? || kept.numbers.max >= holes
-
-      Document::Rendering::Form.new(coding, kept.body, Serialize::Blanks.new(kept.cuts, kept.numbers, kept.ids), kept.sums, kept.found)
-    end
-
-    # @param written [Document::Rendering::Written]
-    # @return [Cache::Envelope]
+    # @return [Document::Rendering::Written]
     def compressed(written, coding)
       blanks = written.blanks
-      return Cache::Envelope.new(body: Cache::Compression.call(coding, written.body), found: written.found) unless blanks
+      return Document::Rendering::Written.new(Cache::Compression.call(coding, written.body), nil, written.found) unless blanks
 
       pieces = Cache::SplicedGzip.compress(written.body.unpack(blanks.cuts))
       cuts = pieces.bodies[..-2].map { |piece| "a#{piece.bytesize}" }.join << "a*"
-      Cache::Envelope.new(body: pieces.bodies.join, found: written.found, cuts: cuts, numbers: blanks.numbers, ids: blanks.ids,
-                          sums: pieces.sums)
+      blanks = Serialize::Blanks.new(cuts, blanks.numbers, blanks.ids)
+      Document::Rendering::Written.new(pieces.bodies.join, blanks, written.found, nil, nil, pieces.sums)
     end
 
     # Versions of one database implement `of?`, because a table of another database may have the same name.
-    def elsewhere?(rendering)
-      @of_one_database && !@versions.of?(rendering.adapter.model)
+    def elsewhere?(model)
+      @of_one_database && !@versions.of?(model)
     end
 
     # Memoized by the scope's shape, which most requests of one endpoint have in common.
@@ -293,20 +274,19 @@ module Castellan
 
     # @return [String, nil] nil where an id contains a NUL, which separates the ids
     def dump(written)
-      blanks = written.blanks
-      return Cache::Envelope.new(body: written.body, found: written.found).dump unless blanks
-
-      Cache::Envelope.new(body: written.body, found: written.found, cuts: blanks.cuts, numbers: blanks.numbers, ids: blanks.ids).dump
+      sums = written.sums ? { sums: written.sums } : {}
+      Cache::Envelope.new(body: written.body, found: written.found, **written.blanks.to_h, **sums).dump
     end
 
     # Bytes in another format are a miss, also if the numbers of the holes are wrong.
-    def load(entry, count)
+    # @param form [Boolean] whether the bytes are compressed: with holes, they then have sums
+    def load(entry, count, form: false)
       kept = Cache::Envelope.load(entry.bytes) or return
       return Document::Rendering::Written.new(kept.body, nil, kept.found, entry.key, entry.made_ms) unless kept.cuts
-      return if kept.numbers.max >= count
+      return if kept.numbers.max >= count || kept.sums.empty? == form
 
-      Document::Rendering::Written.new(kept.body, Serialize::Blanks.new(kept.cuts, kept.numbers, kept.ids), kept.found, entry.key,
-                                       entry.made_ms)
+      blanks = Serialize::Blanks.new(kept.cuts, kept.numbers, kept.ids)
+      Document::Rendering::Written.new(kept.body, blanks, kept.found, entry.key, entry.made_ms, (kept.sums if form))
     end
   end
 end

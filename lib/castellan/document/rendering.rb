@@ -15,11 +15,8 @@ module Castellan
     # The version is read before the rows, and every statement is built when it is needed. Not thread-safe.
     class Rendering
       # Bytes without the viewer's values, where those go (nil: nowhere), whether the requested record exists; of kept
-      # bytes the key, and when they were written.
-      Written = Struct.new(:body, :blanks, :found, :key, :made_ms)
-
-      # A compressed document: where it has blanks, pieces around them and their sums, see {Cache::SplicedGzip}.
-      Form = Struct.new(:coding, :body, :blanks, :sums, :found)
+      # bytes the key, and when they were written; of gzip with blanks the sums of its pieces, see {Cache::SplicedGzip}.
+      Written = Struct.new(:body, :blanks, :found, :key, :made_ms, :sums)
 
       UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
       NO_BYTES = ""
@@ -142,7 +139,7 @@ module Castellan
       def encoded
         return body unless @coding
 
-        form.blanks ? @keeper.splice(form, viewer_values) : form.body
+        form.blanks ? @keeper.filled(form, viewer_values) : form.body
       end
 
       # @return [Written] the document without the viewer's values, from the store or written anew

@@ -62,7 +62,7 @@ module Castellan
       end
 
       # @param viewer [Object, nil]
-      # @param written [Document::Rendering::Written, Document::Rendering::Form]
+      # @param written [Document::Rendering::Written]
       # @param key [String] of the document
       # @param versions [Array, nil] see {#viewer_versions}
       # @return [Array<String>] the viewer's values in their places
