@@ -36,8 +36,6 @@ module Castellan
       end
 
       # Renames an error class like the gem's: error trackers and `rescue_responses` look up classes by name.
-      # @param error [Class]
-      # @param name [String]
       def rename(error, name)
         %i[name to_s inspect].each do |method|
           error.define_singleton_method(method) { equal?(error) ? name : super() }

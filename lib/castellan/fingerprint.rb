@@ -48,7 +48,6 @@ module Castellan
     @plain = BoundedCache.new(limit: KEPT)
 
     class << self
-      # @param sql [String]
       # @return [String] frozen; the same object for recently seen SQL
       def of(sql)
         @texts.fetch(sql) { read(sql) }

@@ -22,7 +22,6 @@ module Castellan
       # @return [Array<String>] content codings, preferred first
       def available = ORDER.select { |coding| loaded?(coding) }
 
-      # @param codings [Array<String>]
       # @return [Array<String>] in the order of preference
       # @raise [ConfigurationError]
       def check(codings)
@@ -36,8 +35,6 @@ module Castellan
         ORDER & codings
       end
 
-      # @param coding [String]
-      # @param bytes [String]
       # @return [String] binary
       def call(coding, bytes)
         case coding

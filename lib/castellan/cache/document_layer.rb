@@ -65,7 +65,6 @@ module Castellan
         filled(key, freshness, latest, stale, started_ns, &compute)
       end
 
-      # @param key [String]
       # @return [Entry, nil] what is kept, also after its end
       def entry(key)
         Entry.load(key, @store.read_multi([key])[key]) unless Castellan.off?

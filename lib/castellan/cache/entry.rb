@@ -49,7 +49,6 @@ module Castellan
         (kept << [MAGIC, Zlib.crc32(@key), @bytes.bytesize, @made_ms, [@cost_ms, 0xffff_ffff].min].pack(HEADER) << @bytes.b).freeze
       end
 
-      # @param now_ms [Integer]
       # @return [Integer] milliseconds; 0 where another machine's clock is ahead
       def age_ms(now_ms = Clock.wall_ms) = [now_ms - @made_ms, 0].max
     end

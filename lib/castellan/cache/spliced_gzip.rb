@@ -20,7 +20,6 @@ module Castellan
 
       module_function
 
-      # @param pieces [Array<String>]
       # @return [Pieces] deflated, and checksum and length of each as they were
       def compress(pieces)
         deflate = Zlib::Deflate.new(Compression::GZIP_LEVEL, -Zlib::MAX_WBITS)

@@ -35,7 +35,6 @@ module Castellan
       end
       private_constant :Seen
 
-      # @return [String]
       def self.summary = "what a request finds in the caches, under which key, and why not"
 
       private

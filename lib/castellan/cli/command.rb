@@ -23,9 +23,6 @@ module Castellan
       # @return [String] name on the command line
       def self.title = name[/(\w+)Command\z/, 1].downcase
 
-      # @param argv [Array<String>]
-      # @param out [IO]
-      # @param err [IO]
       def initialize(argv, out: $stdout, err: $stderr)
         @argv = argv
         @out = out
@@ -54,7 +51,6 @@ module Castellan
       def options(parser); end
 
       # Defines -H; the values of one name replace each other.
-      # @param headers [Hash{String => String}]
       def header_option(parser, headers)
         parser.on("-H", "--header 'NAME: VALUE'", "a header; may be given again") do |line|
           name, value = line.split(":", 2)

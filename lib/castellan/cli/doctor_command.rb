@@ -11,7 +11,6 @@ module Castellan
       USAGE = "castellan doctor [config.ru | app.rb] --get PATH [-H 'Name: value'] [--env production]"
       private_constant :DEFAULTS
 
-      # @return [String]
       def self.summary
         "what is slow at an endpoint of an application, and why"
       end

@@ -14,7 +14,6 @@ module Castellan
       INTERRUPTED = 130
       USAGE = "castellan load URL [options]"
 
-      # @return [String]
       def self.summary = "puts load on a URL and prints rates, response times and percentiles"
 
       private

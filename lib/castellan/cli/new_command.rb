@@ -15,7 +15,6 @@ module Castellan
       USAGE = "castellan new api NAME"
       private_constant :TEMPLATES, :NAME
 
-      # @return [String]
       def self.summary = "writes a new JSON:API application: castellan new api NAME"
 
       private

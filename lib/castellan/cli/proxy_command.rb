@@ -16,7 +16,6 @@ module Castellan
       USAGE = "castellan proxy nginx|varnish|haproxy [options] > FILE"
       private_constant :KINDS
 
-      # @return [String]
       def self.summary = "prints a configuration of nginx, Varnish or HAProxy in front of an application"
 
       private

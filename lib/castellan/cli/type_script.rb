@@ -33,13 +33,11 @@ module Castellan
       WORD = /\A[A-Za-z_$][\w$]*\z/
       private_constant :HEAD, :WORD
 
-      # @param definitions [Array<Resource::Definition>]
       def initialize(definitions)
         @definitions = definitions
         @schemas = Serve::Schemas.new(all: true)
       end
 
-      # @return [String]
       def to_s
         several, single = @definitions.partition(&:several_types?)
         unions = several.map { |definition| "#{union(name(definition), definition.types)}\n" }

@@ -10,7 +10,6 @@ module Castellan
     class TypesCommand < Command
       USAGE = "castellan types [config.ru | app.rb] > app/javascript/api.d.ts"
 
-      # @return [String]
       def self.summary = "prints the types of an application's resources in TypeScript"
 
       private

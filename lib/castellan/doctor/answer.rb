@@ -25,8 +25,6 @@ module Castellan
       attr_reader :status, :headers, :body, :error
 
       class << self
-        # @param application [#call]
-        # @param env [Hash]
         # @return [Answer] also for StandardError, ScriptError, SystemStackError and SystemExit, as {#error}
         def to(application, env)
           status, headers, body = application.call(env)
@@ -58,7 +56,6 @@ module Castellan
       #   name it in the body
       def host_blocked? = @blocked_hosts ? true : @body.match?(/blocked hosts?/i)
 
-      # @return [Boolean]
       def success? = (200..299).cover?(status)
     end
   end

@@ -38,7 +38,6 @@ module Castellan
         @environment = environment
       end
 
-      # @return [self]
       def boot
         VARIABLES.each { |name| ENV[name] = environment }
         @app = path.end_with?(".ru") ? rackup : ruby
@@ -60,7 +59,6 @@ module Castellan
         rails? && !Rails.application.config.cache_classes
       end
 
-      # @return [Boolean]
       def rails? = !!defined?(Rails) && Rails.respond_to?(:application) && !Rails.application.nil?
 
       # @return [String] framework, version, environment and file: "Rails 7.2.4 in production, from config.ru"

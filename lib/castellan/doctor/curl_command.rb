@@ -22,7 +22,6 @@ module Castellan
       private_constant :LEFT_OUT, :QUOTED, :ESCAPE, :CONTROL, :TOKEN
 
       class << self
-        # @param command [String]
         # @return [RackRequest]
         # @raise [Error] if the command has no URL, an unclosed quote, another option or an invalid header
         def parse(command)

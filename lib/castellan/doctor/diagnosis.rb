@@ -30,7 +30,6 @@ module Castellan
         @groups = Profile::Page::FindingGroup.all(examination.findings)
       end
 
-      # @return [String]
       def to_s = [heading, *warnings, "", *figures, *findings, "", "next: #{next_step}"].join("\n")
 
       # @return [Hash{String => Object}] with the names of the ledger's figures; durations in milliseconds

@@ -45,7 +45,6 @@ module Castellan
         @memory = memory
       end
 
-      # @return [self]
       # @raise [Error] if a response is not 2xx, or the limit left nothing to report
       def call
         check
@@ -56,7 +55,6 @@ module Castellan
       end
 
       # Sends the request once without measuring, for a response that is compared with another.
-      # @return [self]
       # @raise [Error] if the response is not 2xx, or the limit was reached
       def check
         answer = step("the first request") { Sandbox.rolled_back { respond } } or

@@ -40,7 +40,6 @@ module Castellan
         @thread = Thread.new { show } if err
       end
 
-      # @param text [String]
       def step=(text)
         @lock.synchronize do
           clear

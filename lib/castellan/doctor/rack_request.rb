@@ -45,7 +45,6 @@ module Castellan
       # @return [String] host, with the port if the URL has one
       def host = @url[%r{\Ahttps?://([^/?]*)}i, 1]
 
-      # @return [String]
       def to_s = "#{verb} #{path}"
 
       private

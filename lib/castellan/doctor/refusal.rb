@@ -16,14 +16,11 @@ module Castellan
       OWN = [__FILE__.delete_suffix("doctor/refusal.rb"), File.expand_path("../../../exe/", __dir__), Gem.bindir].freeze
       private_constant :NO_TABLE, :MARKUP, :OWN
 
-      # @param answer [Answer]
-      # @param request [RackRequest]
       # @return [String, nil] nil for 2xx responses
       def self.of(answer, request)
         new(answer, request).to_s unless answer.success?
       end
 
-      # @param error [Exception]
       # @return [String] its class, the beginning of its message, and its first lines in the application
       def self.error(error)
         lines = error.backtrace.to_a.reject { |line| line.start_with?(*OWN) }
@@ -37,7 +34,6 @@ module Castellan
         @request = request
       end
 
-      # @return [String]
       def to_s
         return "#{@request}: the application raised an error, so there is nothing to measure: #{error}" unless @answer.status
 

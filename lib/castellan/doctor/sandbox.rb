@@ -15,7 +15,6 @@ module Castellan
 
       # Guards a transaction with a savepoint, which disappears if the application ends the transaction.
       class Database
-        # @return [void]
         def guard = run("SAVEPOINT #{GUARD}")
 
         # Begins a new transaction if the application has ended it, because the ORM rolls one back at the end.
@@ -211,7 +210,6 @@ module Castellan
         result
       end
 
-      # @param tables [Array<String>]
       # @return [Hash{String => Integer}] rows by table, without tables that do not exist
       def row_counts(tables)
         tables.to_h { |table| [table, connected.lazy.filter_map { |database| database.rows(table) }.first] }.compact

@@ -16,7 +16,6 @@ module Castellan
       LINES = 12
       private_constant :LINES
 
-      # @param out [IO]
       def initialize(out)
         @out = out
         return unless out.equal?($stdout) && out.respond_to?(:fileno) && out.fileno == 1

@@ -11,10 +11,6 @@ module Castellan
     # Findings with the same fix are one trial. Each trial takes four to six requests; the longest total time
     # comes first.
     class Trials
-      # @param application [#call]
-      # @param request [RackRequest]
-      # @param findings [Array<Finding>]
-      # @param progress [Progress]
       # @return [Hash{Finding, Symbol => Trial}] by finding with a fix, and `:together`
       def self.of(application, request, findings, progress: Progress.new)
         groups = Profile::Page::FindingGroup.all(findings).select(&:fix).map(&:findings)

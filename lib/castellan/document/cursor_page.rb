@@ -40,7 +40,6 @@ module Castellan
           .to_h { |name, place| [name, (link(base, place) if place || name == "first")] }
       end
 
-      # @param row_set [Plan::RowSet]
       # @return [Plan::RowSet] with the cursor of each item in its meta object
       def with_cursors(row_set)
         Plan::RowSet.new(row_set.tables.map do |table|
@@ -51,7 +50,6 @@ module Castellan
         end)
       end
 
-      # @param total [Integer, nil]
       # @return [Hash{String => Object}] the profile's pagination metadata
       def meta(total)
         { "total" => total, "rangeTruncated" => (true if @after && @before && more?) }.compact

@@ -63,7 +63,6 @@ module Castellan
         @records
       end
 
-      # @param viewer [Object, nil]
       # @return [Array, nil] what the code reads besides columns, as parts of a key; nil where there is no such code
       # @raise [ConfigurationError] where a block of vary_on returns what is no part of a key
       def surroundings(viewer)

@@ -16,7 +16,6 @@ module Castellan
         @scope = scope
       end
 
-      # @return [String]
       def to_s
         lines = root_lines(@document.plan.root)
         lines << "format: #{@document.plan.format}"

@@ -43,12 +43,10 @@ module Castellan
         end
       end
 
-      # @return [Boolean]
       def collection?
         !@scope.single?
       end
 
-      # @return [Boolean]
       def found?
         !paged.single? || paged.to_a.any?
       end

@@ -43,7 +43,6 @@ module Castellan
         [fill(output), ended]
       end
 
-      # @param ids [Array<String>]
       # @return [Hash{String => String}] bytes by id, without records that no longer exist
       def records(ids)
         column = @plan.root.definition.id_column

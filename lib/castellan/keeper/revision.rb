@@ -21,14 +21,12 @@ module Castellan
         CONTAINER_VERSION SOURCE_VERSION SOURCE_COMMIT GIT_REV GIT_REVISION GIT_COMMIT GIT_SHA COMMIT_SHA APP_REVISION
       ].freeze
 
-      # @param given [String, nil]
       def initialize(given = nil)
         @lock = Mutex.new
         @text = given.to_s.empty? ? configured || deployed : given
         @text ||= source(autoloaded) if autoload_paths.any?
       end
 
-      # @return [String]
       def to_s
         @text || @lock.synchronize { @text ||= source([]) }
       end

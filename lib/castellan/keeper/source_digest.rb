@@ -13,7 +13,6 @@ module Castellan
     module SourceDigest
       module_function
 
-      # @param definition [Resource::Definition]
       # @return [String, nil]
       def of(definition)
         found = definition.derive(:source_digest) { named?(definition) ? digest(definition.reachable) : "" }

@@ -41,7 +41,6 @@ module Castellan
         @stopped = true
       end
 
-      # @return [Boolean]
       def stopped? = @stopped
       def given_up? = @failures_left <= 0
 

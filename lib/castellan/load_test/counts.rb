@@ -55,7 +55,6 @@ module Castellan
       def attempts = successful + failed
 
       # @param other [Counts] added to this one
-      # @return [self]
       def merge(other)
         @durations.concat(other.durations)
         @unexpected += other.unexpected

@@ -33,7 +33,6 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean]
       def tls? = @tls
       def keep_alive? = @keep_alive
       def body_expected? = http_method != "HEAD"

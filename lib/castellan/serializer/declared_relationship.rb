@@ -38,7 +38,6 @@ module Castellan
         @types = {}
       end
 
-      # @return [Boolean]
       def to_many? = relationship_type == :has_many
 
       # @return [Boolean] whether it has links or a meta object, which are read from the record
@@ -58,7 +57,6 @@ module Castellan
         written[:links] = links_of(record, params) if @linked
       end
 
-      # @return [Boolean]
       def include_relationship?(record, params) = !conditional_proc || Serializer.call_proc(conditional_proc, record, params)
 
       # @return [Array<Hash>, Hash, nil] resource identifiers

@@ -38,7 +38,6 @@ module Castellan
         freeze
       end
 
-      # @param type [Symbol]
       # @return [Array<Symbol>, nil] nil for all members
       def fieldset(type) = @fieldsets[type&.to_sym]
 

@@ -15,7 +15,6 @@ module Castellan
       private_constant :CODER
 
       class << self
-        # @param value [Object]
         # @return [String] UTF-8
         # @raise [EncodingError] with the record and the member that cannot be written
         def of(value)

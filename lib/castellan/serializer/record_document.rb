@@ -20,7 +20,6 @@ module Castellan
         @inside = Rows::Together.current && options.together != false
       end
 
-      # @return [Boolean]
       def collection? = @class.is_collection?(@resource, @options.is_collection)
 
       # @return [Hash]
@@ -46,7 +45,6 @@ module Castellan
         verification.check_serialized(@class.record_type.to_s, -> { written(relation_document) }, -> { json_of_records })
       end
 
-      # @return [String]
       def explain
         return "#{@class.record_type}: the records that were given, each asked for what is written" unless relation?
 

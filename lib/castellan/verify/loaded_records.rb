@@ -14,7 +14,6 @@ module Castellan
       # @return [Array<Array(String, String)>] types and members whose lists may come in any order
       attr_reader :unordered
 
-      # @param document [Document::Rendering]
       def initialize(document)
         @document = document
         @unordered = []

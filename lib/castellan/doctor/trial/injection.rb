@@ -68,7 +68,6 @@ module Castellan
 
         # Returns the preloads for records about to be loaded at the current call site; none inside another
         # load, because a preload's own queries have the same call site.
-        # @param model [Class]
         # @return [Array<Preload>]
         def preloads(model)
           return [] if @loading || (here = location).nil?
@@ -87,7 +86,6 @@ module Castellan
 
         # Applies preloads to loaded records.
         # @param orm [ActiveRecordInjection, SequelInjection]
-        # @return [void]
         def preload(orm, records, preloads)
           loading do
             preloads.each do |preload|
