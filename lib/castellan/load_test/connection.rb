@@ -129,23 +129,19 @@ module Castellan
       end
 
       def check_length(response, received)
-        return unless @request.body_expected? && response.class.body_permitted? && !response.chunked?
-
-        declared = response.content_length
+        declared = response.content_length if plain_body?(response)
         return if declared.nil? || declared == received
 
         raise TruncatedBody, "the body ended after #{received} of #{declared} bytes"
       end
 
-      def persistent?(response)
-        return false if !@request.keep_alive? || response.connection_close? || !delimited?(response)
-
-        response.http_version != "1.0" || response.connection_keep_alive?
-      end
+      def plain_body?(response) = @request.body_expected? && response.class.body_permitted? && !response.chunked?
 
       # A body without a length ends with its connection (RFC 9112, 6.3).
-      def delimited?(response)
-        !@request.body_expected? || !response.class.body_permitted? || response.chunked? || !response.content_length.nil?
+      def persistent?(response)
+        return false if !@request.keep_alive? || response.connection_close? || (plain_body?(response) && response.content_length.nil?)
+
+        response.http_version != "1.0" || response.connection_keep_alive?
       end
 
       def open
