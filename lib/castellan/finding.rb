@@ -19,7 +19,7 @@ module Castellan
   # - `fix`: the instruction, or nil with the reason in `fix_refused`
   # - `preload`, `also`, `declaration`: the fix as a trial applies it: the tree to preload at
   #   `parent_location` (`{ employee: {} }`), further places for it, and an association to declare, e.g. `{
-  #   in: "User", name: :last_token, association: :tokens, scope: "order(id: :desc)", single: true }`
+  #   in: "User", name: :last_token, association: :tokens, scope: "order(id: :desc)" }`
   Finding = Struct.new(:kind, :count, :cached_count, :fingerprint, :location, :parent_location, :parent_count, :parent_model,
                        :association, :total_ns, :objects, :fix, :fix_refused, :preload, :declaration, :also, :source, :stack,
                        keyword_init: true) do

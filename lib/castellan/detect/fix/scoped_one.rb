@@ -79,7 +79,7 @@ module Castellan
           return unless Selection.scoped(@link, scope)&.same?(@statement)
 
           name, code = free(scope)
-          declaration = { in: owner.name, name: name, association: @link.name, scope: scope, single: true }
+          declaration = { in: owner.name, name: name, association: @link.name, scope: scope }
           Loading.new(@one, Preload.path([*@one.parent.path, name]))
                  .fix(before: "declare in #{owner.name}: #{code}; ", declaration: declaration,
                       after: "; and read .#{name} at #{CallSite.location(@one.site)}")

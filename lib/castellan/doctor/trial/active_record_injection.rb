@@ -22,16 +22,6 @@ module Castellan
             load_records(records)
             self
           end
-
-          def pluck(*columns)
-            records = ActiveRecordInjection.chosen(self)
-            records ? records.pluck(*columns) : super
-          end
-
-          def ids
-            records = ActiveRecordInjection.chosen(self)
-            records ? records.map(&:id) : super
-          end
         end
 
         # Prepended to ActiveRecord::Associations::Association.

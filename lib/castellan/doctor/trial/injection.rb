@@ -100,7 +100,7 @@ module Castellan
 
         # @param owner [Object] a record whose association is read
         # @param association [Symbol]
-        # @return [Array, nil] records chosen for the current call site
+        # @return [Array, nil] the record chosen for the current call site, if there is one; nil: none was looked for
         def chosen(owner, association)
           known = @chosen[owner]
           return if known.nil? || @loading || (here = location).nil?
@@ -112,7 +112,7 @@ module Castellan
 
         private
 
-        # Loads the records of a declared association for all owners with one query.
+        # Loads the record of a declared association for each owner with one query.
         def choose(orm, preload, owners)
           declaration = preload.declaration
           association = orm.association(Object.const_get(declaration[:in]), declaration[:association])
@@ -120,10 +120,7 @@ module Castellan
           found = association[:model].where(key => owners.map { |owner| owner[held] }, **association[:conditions])
           found = found.instance_eval(declaration[:scope], __FILE__, __LINE__) unless declaration[:scope].empty?
           records = found.to_a.group_by { |record| record[key] }
-          owners.each do |owner|
-            all = records.fetch(owner[held], [])
-            (@chosen[owner] ||= {})[preload] = declaration[:single] ? all.first(1) : all
-          end
+          owners.each { |owner| (@chosen[owner] ||= {})[preload] = records.fetch(owner[held], []).first(1) }
         end
 
         # Work that was written again (for example in a test) loads at another line than the finding's, so a

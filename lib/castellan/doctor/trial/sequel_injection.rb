@@ -14,12 +14,9 @@ module Castellan
         module Datasets
           def each(&block)
             injection = Injection.current
-            return super unless injection && block
+            return super unless injection && block && SequelInjection.preloads(injection, self).any?
 
-            records = SequelInjection.chosen(self) || (all if SequelInjection.preloads(injection, self).any?)
-            return super unless records
-
-            records.each(&block)
+            all.each(&block)
             self
           end
 
@@ -28,26 +25,13 @@ module Castellan
             records ? records.first : super
           end
 
-          def get(column = nil, &block)
-            records = SequelInjection.chosen(self) if column.is_a?(Symbol)
-            records ? records.first&.[](column) : super
-          end
-
-          %i[select_map select_order_map].each do |name|
-            define_method(name) do |column = nil, &block|
-              records = SequelInjection.chosen(self) if column.is_a?(Symbol)
-              records ? records.map { |record| record[column] } : super(column, &block)
-            end
-          end
-
           private
 
           def _all(block)
             injection = Injection.current
             return super unless injection
 
-            records = SequelInjection.chosen(self)
-            records ||= SequelInjection.around(injection, self) { super(nil) { |found| yield found } }
+            records = SequelInjection.around(injection, self) { super(nil) { |found| yield found } }
             block ? records.each(&block) : records
           end
         end
