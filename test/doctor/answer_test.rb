@@ -55,8 +55,11 @@ class AnswerTest < Minitest::Test
     assert_raises(Interrupt) { answer_of(->(_env) { raise Interrupt }) }
   end
 
-  def test_an_invalid_rack_response_is_an_error
-    [nil, [200], "hello", [200, {}, nil]].each { |result| assert_kind_of NoMethodError, answer_of(result).error, result.inspect }
+  def test_an_invalid_rack_response_is_reported
+    [nil, [200], "hello", [200, nil, []], [200, {}, nil]].each do |result|
+      error = answer_of(result).error
+      assert_equal "the application answered with #{result.inspect}, which is no [status, headers, body] of Rack", error.message
+    end
   end
 
   private

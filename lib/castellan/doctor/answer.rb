@@ -27,13 +27,20 @@ module Castellan
       class << self
         # @return [Answer] also for StandardError, ScriptError, SystemStackError and SystemExit, as {#error}
         def to(application, env)
-          status, headers, body = application.call(env)
+          status, headers, body = checked(application.call(env))
           new(status.to_i, headers, read(body), env.values_at(*ERRORS).compact.first, blocked_hosts: env[BLOCKED_HOSTS])
         rescue ScriptError, StandardError, SystemStackError, SystemExit => error
           new(nil, {}, "", error)
         end
 
         private
+
+        def checked(response)
+          status, headers, body = response if response.respond_to?(:to_ary)
+          return response if status && headers.respond_to?(:each) && (body.respond_to?(:each) || body.respond_to?(:call))
+
+          raise TypeError, "the application answered with #{response.inspect}, which is no [status, headers, body] of Rack"
+        end
 
         def read(body)
           stream = StringIO.new.set_encoding(Encoding::BINARY)
