@@ -179,18 +179,13 @@ module Castellan
 
     # Runs after the application's own initializers, which set the filtered parameters.
     initializer "castellan.profile", after: :load_config_initializers do |app|
-      if (options = Railtie.profile_options(app))
-        Castellan::CallSite.root = Rails.root.to_s
-        app.config.middleware.unshift Castellan::Profile::Middleware, **options
-      end
+      options = Railtie.profile_options(app)
+      app.config.middleware.unshift(Castellan::Profile::Middleware, **options) if options
     end
 
     initializer "castellan.detect", after: :load_config_initializers do |app|
       middleware, options = Railtie.detection(app)
-      if middleware
-        Castellan::CallSite.root = Rails.root.to_s
-        app.config.middleware.use(middleware, **options)
-      end
+      app.config.middleware.use(middleware, **options) if middleware
     end
 
     # Inserted where Rails inserts Rack::Cache: behind host authorization, SSL and static files, before all
