@@ -191,7 +191,10 @@ module Castellan
 
       # @return [Array<String>, nil] the tables the document is made of; nil when they are not known
       def tables
-        @tables ||= (Tables.new(plan, adapter).of(narrowed, shape) { scopes_sql } unless custom_code.reads_records?)
+        @tables ||= unless custom_code.reads_records?
+                      found = certain_tables
+                      found if found.is_a?(Array)
+                    end
       end
 
       # @return [Array<Array(String, String, String)>] tables of which only rows with one value of a column are read
@@ -200,7 +203,7 @@ module Castellan
 
         known_parts.fetch([identity, id]) do
           choosing = adapter.scopes.key(@id ? paged : narrowed)
-          Rows::TablesRead.for(plan, adapter).parts(definition.caching.by, choosing, scopes_sql) do |related|
+          tables_read.parts(definition.caching.by, choosing, scopes_sql) do |related|
             scopes.of(related, adapter)&.subquery
           end
         end
@@ -223,7 +226,7 @@ module Castellan
 
       # @return [Array<String>] SQL of the associations that link and include rows
       def associations_sql
-        Rows::TablesRead.for(plan, adapter).associations
+        tables_read.associations
       end
 
       # @return [CustomCode] the application's Ruby code that runs while the document is written
@@ -255,7 +258,7 @@ module Castellan
       #   which the keys of two requests with one path and query may differ
       def keyed_by_request?
         return false if plan.for_viewers? || changeable? || definition.scope || definition.itself
-        return false if Rows::PlanScopes.of(plan, adapter).any? || Rows::TablesRead.for(plan, adapter).changing?
+        return false if Rows::PlanScopes.of(plan, adapter).any? || tables_read.changing?
 
         request.filters.empty? && request.sort.none? { |column, _| column.is_a?(Array) } && adapter.loaded_classes(plan).empty?
       end
@@ -277,7 +280,10 @@ module Castellan
 
       # @return [Array<String>] why the document can never be kept, whatever the store and the versions are
       def unkeepable
-        custom_code.obstacles + Tables.new(plan, adapter).reasons(narrowed, shape) { scopes_sql }
+        reasons = tables_read.reasons
+        found = certain_tables if reasons.empty?
+        reasons = ["the tables that a statement reads are not certain: #{found}"] if found.is_a?(String)
+        custom_code.obstacles + reasons
       end
 
       # Writes the document anew; inside `Castellan.verify` from the models, where those differ from the rows.
@@ -375,6 +381,11 @@ module Castellan
       # @!endgroup
 
       private
+
+      def tables_read = Rows::TablesRead.for(plan, adapter)
+
+      # @return [Array<String>, String] the tables, or why they are not certain
+      def certain_tables = tables_read.of_shape(shape) { adapter.scopes.tables(plan, narrowed, scopes_sql) }
 
       # @return [Rows::Reading::Query, nil] counts the records in the round trip that reads the page
       def counting_query

@@ -25,7 +25,8 @@ module Castellan
           own | (scope ? Equality.of(scope, table).to_a : [])
         end
       end
-      private_constant :Link
+      LONGEST_SHAPE = 4_096 # bytes; the tables of longer ones are not kept
+      private_constant :Link, :LONGEST_SHAPE
 
       def self.for(plan, adapter)
         plan.derive([:tables_read, adapter.model]) { new(plan, adapter) }
@@ -42,6 +43,7 @@ module Castellan
         @links = []
         @alternatives = []
         @root = plan.root
+        @of_shapes = BoundedCache.new
         visit(plan.root, adapter)
         freeze
       end
@@ -55,6 +57,14 @@ module Castellan
           found = @adapter.scopes.statement_tables(sql)
           found.is_a?(Array) ? found : (return "#{found}: #{sql}")
         end.uniq
+      end
+
+      # Keeps the tables by the shape of the scope, but where an association's scope may choose others in each request.
+      # @param shape [String] see {Scopes#identity}
+      # @yieldreturn [Array<String>, String] what {#call} returned
+      # @return [Array<String>, String]
+      def of_shape(shape)
+        changing? || shape.bytesize > LONGEST_SHAPE ? yield : @of_shapes.fetch(shape) { yield.freeze }
       end
 
       # Finds the tables of which all statements read rows with one value of a column only.
