@@ -24,7 +24,7 @@ module Castellan
       # @return [Serialize::Output]
       def output
         plan = @document.plan
-        row_set = @document.rows_of(plan, Rows.adapter_for(adapter_of(plan.root), @records), Rows::Records.new(@records))
+        row_set = @document.rows_of(plan, Rows.adapter_for(Rows.for(plan.root.definition.model), @records), Rows::Records.new(@records))
         Serialize.encoder.encode(row_set, Serialize.template(plan), single: !@document.collection?, tail: @document.tail(@records.size))
       end
 
@@ -45,10 +45,6 @@ module Castellan
 
         scope = scope.relation if scope.is_a?(Rows::Ids::Chosen)
         scope.respond_to?(:klass) ? scope.klass.uncached { @document.records } : @document.records
-      end
-
-      def adapter_of(node)
-        node.definition.model ? Rows.for(node.definition.model) : Rows::ObjectRows.new
       end
 
       def load(records, node)
@@ -76,7 +72,7 @@ module Castellan
       end
 
       def once(records, node)
-        records.zip(Rows::Ids.of(adapter_of(node).instances, records, node.definition.id_column)).uniq(&:last).map(&:first)
+        records.zip(Rows::Ids.of(Rows.for(node.definition.model).instances, records, node.definition.id_column)).uniq(&:last).map(&:first)
       end
 
       def walk(record, path)

@@ -49,19 +49,11 @@ module Castellan
         def untriable
           return "CASTELLAN=off is set, so that no query is seen" if Castellan.off?
 
-          without = @findings.find { |finding| finding.preload.nil? }
-          return nameless unless without
+          without = @findings.find { |finding| finding.preload.nil? || finding.parent_model.nil? } or return
+          return "the class of the records that were loaded has no name" if without.preload
           return "there is no fix to try: #{without.fix_refused || "the finding has none"}" unless without.fix
 
           "the line that asks must be rewritten for it, which a trial does not"
-        end
-
-        # Classes are looked up by name, so an anonymous class cannot be tried.
-        def nameless
-          name = @findings.map(&:parent_model).find { |model| !Object.const_defined?(model.to_s) }
-          "there is no class #{name}" if name
-        rescue NameError
-          "the class of the records that were loaded has no name"
         end
 
         # Collects the verbs of Rails requests in the block, so that requests that write are not repeated.
