@@ -88,12 +88,6 @@ module Castellan
         (defined?(::Sequel::Dataset) && object.is_a?(::Sequel::Dataset)) || false
     end
 
-    # @return [Boolean] whether the error means that no connection could be established
-    def self.unreachable?(error)
-      (defined?(::ActiveRecord::ConnectionNotEstablished) && error.is_a?(::ActiveRecord::ConnectionNotEstablished)) ||
-        (defined?(::Sequel::DatabaseConnectionError) && error.is_a?(::Sequel::DatabaseConnectionError)) || false
-    end
-
     def self.table_model(name)
       Class.new(::ActiveRecord::Base) do
         self.table_name = name

@@ -17,25 +17,11 @@ module Castellan
       end
 
       def to_s
-        lines = root_lines(@document.plan.root)
-        lines << "format: #{@document.plan.format}"
-        lines.concat(statement_lines).flatten.compact.join("\n")
+        [*root_lines(@document.plan.root), "format: #{@document.plan.format}", "statement: #{@document.statement}", tables_line, *kept_line]
+          .join("\n")
       end
 
       private
-
-      def statement_lines
-        connected { ["statement: #{@document.statement}", tables_line, kept_line] }
-      end
-
-      # Statements need a connection, which quotes their values.
-      def connected(indent = "")
-        yield
-      rescue StandardError => error
-        raise unless Rows.unreachable?(error)
-
-        ["#{indent}what is asked of the database is not known, because there is no connection (#{error.class}: #{error.message})"]
-      end
 
       def root_lines(node)
         return node_lines(node, "") unless node.definition.several_tables?
@@ -47,11 +33,8 @@ module Castellan
       def node_lines(node, indent)
         type = node.definition.type
         adapter = @adapter.related(node.definition.model)
-        lines = ["#{indent}#{type}: #{columns(node)} from #{adapter.table}"]
-        lines.concat(connected("#{indent}  ") { model_reasons(node, adapter, indent) }).concat(reasons(node, indent))
-        lines.concat(connected("#{indent}  ") { scope_lines(node, adapter, indent) })
-        node.edges.each { |edge| lines.concat(edge_lines(node, edge, adapter, "#{indent}  ")) }
-        lines
+        ["#{indent}#{type}: #{columns(node)} from #{adapter.table}", *model_reasons(node, adapter, indent), *reasons(node, indent),
+         *scope_lines(node, adapter, indent), *node.edges.flat_map { |edge| edge_lines(node, edge, adapter, "#{indent}  ") }]
       end
 
       def columns(node)
@@ -64,7 +47,7 @@ module Castellan
 
         types = edge.relationship.definitions.map(&:type).join(" or ")
         return ["#{indent}#{name}: neither linkage nor records, unless #{types} are included"] unless edge.data
-        return connected(indent) { ["#{indent}#{name}: #{linkage(node, edge, adapter, types)}"] } unless edge.included?
+        return ["#{indent}#{name}: #{linkage(node, edge, adapter, types)}"] unless edge.included?
 
         ["#{indent}#{name}: #{"linkage, and " if edge.written}the included records:"] +
           edge.nodes.flat_map { |node| node_lines(node, "#{indent}  ") }
