@@ -28,7 +28,7 @@ module Castellan
         # @return [Answer] also for StandardError, ScriptError, SystemStackError and SystemExit, as {#error}
         def to(application, env)
           status, headers, body = checked(application.call(env))
-          new(status.to_i, headers, read(body), env.values_at(*ERRORS).compact.first, blocked_hosts: env[BLOCKED_HOSTS])
+          new(status.to_i, headers, read(body, headers), env.values_at(*ERRORS).compact.first, blocked_hosts: env[BLOCKED_HOSTS])
         rescue ScriptError, StandardError, SystemStackError, SystemExit => error
           new(nil, {}, "", error)
         end
@@ -42,9 +42,10 @@ module Castellan
           raise TypeError, "the application answered with #{response.inspect}, which is no [status, headers, body] of Rack"
         end
 
-        def read(body)
+        def read(body, headers)
           stream = StringIO.new.set_encoding(Encoding::BINARY)
-          body.respond_to?(:each) ? body.each { |chunk| stream.write(chunk) } : body.call(stream)
+          streaming = headers["rack.hijack"] || (body unless body.respond_to?(:each))
+          streaming ? streaming.call(stream) : body.each { |chunk| stream.write(chunk) }
           stream.string
         ensure
           body.close if body.respond_to?(:close)
