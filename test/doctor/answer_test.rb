@@ -37,6 +37,7 @@ class AnswerTest < Minitest::Test
       stream.write("e") unless stream.closed?
     end
     assert_equal "abcd", answer_of([200, {}, body]).body
+    assert_equal "x", answer_of([200, { "rack.hijack" => ->(io) { io.write("x") && io.close } }, []]).body
   end
 
   def test_an_error_of_the_application_or_of_its_framework_is_kept
