@@ -128,9 +128,9 @@ class HTTPBenchmark
     versions = %w[puma rack rack-cache].map { |gem| "#{gem} #{Gem.loaded_specs[gem]&.version}" }.join(", ")
     ["# Hits of HTTP caches", "",
      "Written by `rake bench:http`: Ruby #{RUBY_VERSION}, #{Etc.nprocessors} processors, #{versions}. #{CLIENTS} clients, closed " \
-     "loop, keep-alive; #{ROUNDS} rounds of #{SECONDS} s in turns, medians. One Puma with #{THREADS} threads; clients and servers on the same " \
-     "machine, so a server that is faster than the clients shows their limit. The answers were compared first. Load of the machine " \
-     "before the run: #{@load}.", "",
+     "loop, keep-alive; #{ROUNDS} rounds of #{SECONDS} s in turns, medians. One Puma with #{THREADS} threads; clients and servers on " \
+     "the same machine, so a server that is faster than the clients shows their limit. The answers were compared first. Load of the " \
+     "machine before the run: #{@load}.", "",
      "| way | requests/s | of the constant answer | rounds |", "|---|---|---|---|",
      *@rates.keys.map { |name| "| #{[name, median(name).round, *share(name)].join(" | ")} |" }, "",
      "| a call on a path that the cache leaves alone | µs |", "|---|---|",
