@@ -85,13 +85,11 @@ module Castellan
       @forms.decoded("#{key}.#{coding}") { |entry| load(entry, holes, form: true).freeze }
     end
 
-    # @param kept [KeptStatement]
     # @param kind [Symbol] :exact or :notified
-    # @param model [Object] the model of the document
-    # @param parts [Array] see {Document::Rendering#parts}
-    # @return [String, nil] the version of the tables
-    def version_of(kept, kind, model, parts)
-      versions(kind).current(kept.dependencies(parts)) unless elsewhere?(model)
+    # @param model [Object] the model of a document
+    # @return [#current, nil] the versions that its keys contain; nil for a model of another database
+    def versions_of(kind, model)
+      versions(kind) unless elsewhere?(model)
     end
 
     # Only integers and UUIDs have versions of their rows, and on SQLite no values have.
@@ -152,7 +150,7 @@ module Castellan
     # @return [String] an entity tag
     def etag(key, further = nil, coding = nil)
       key = Cache::Key.for([key, further]) if further
-      coding ? %("#{key.delete_prefix(Cache::Key::PREFIX)}-#{coding}") : %("#{key.delete_prefix(Cache::Key::PREFIX)}")
+      Cache::Key.etag(key, coding)
     end
 
     # @param rendering [Document::Rendering]

@@ -28,6 +28,13 @@ module Castellan
         (PREFIX + [digest(buffer)[0, 24]].pack("m0").tr("+/", "-_")).freeze
       end
 
+      # @param key [String] see {.for}
+      # @param coding [String, nil] the content coding of a response
+      # @return [String] an entity tag
+      def etag(key, coding)
+        coding ? %("#{key.delete_prefix(PREFIX)}-#{coding}") : %("#{key.delete_prefix(PREFIX)}")
+      end
+
       def append(buffer, part)
         case part
         when String then buffer << "s" << part.bytesize.to_s << ":" << (part.ascii_only? ? part : part.b)

@@ -8,8 +8,23 @@ module Castellan
     #   kept.dependencies           # => [Dependency, Dependency]
     #   kept.key("17.4", [[], nil]) # => "castellan:1:Vb0…", digested again when the version or the values have changed
     class KeptStatement
-      Last = Struct.new(:version, :values, :key)
-      private_constant :Last
+      # A key, with the version and the values that it was made of.
+      class Last
+        attr_reader :version, :values, :key
+
+        def initialize(version, values, key)
+          @version = version
+          @values = values
+          @key = key
+          @etags = {}
+        end
+
+        # @param coding [String, nil] one of the few content codings of documents
+        # @return [String] the entity tag
+        def etag(coding)
+          @etags[coding] ||= Cache::Key.etag(@key, coding).freeze
+        end
+      end
 
       # @param tables [Array<String>] the tables the document is made of
       # @param parts [Array] of the key, see {Cache::Key}
@@ -39,13 +54,16 @@ module Castellan
         @tables.equal?(tables) || @tables == tables
       end
 
-      # Threads may overwrite each other's last key; each of them returns its own.
       # @return [String]
-      def key(version, values)
-        last = @last
-        return last.key if last && last.version == version && last.values == values
+      def key(version, values) = last(version, values).key
 
-        Cache::Key.for([@fixed, version, values]).tap { |key| @last = Last.new(version, values, key).freeze }
+      # Threads may overwrite each other's last key; each of them returns its own.
+      # @return [Last]
+      def last(version, values)
+        last = @last
+        return last if last && last.version == version && last.values == values
+
+        @last = Last.new(version, values, Cache::Key.for([@fixed, version, values]))
       end
     end
   end

@@ -5,13 +5,15 @@ module Castellan
     # Makes the key of a document again, for further requests with its path and query, without a plan, statements and a rendering.
     #
     #   request_key = RequestKey.for(keeper, rendering)   # => nil where more may differ from request to request
-    #   request_key.key(:all, viewer)                     # => what {Keeper#key} returns; nil: only that can tell
+    #   request_key.find(:all, viewer).key                # => what {Keeper#key} returns; nil: only that can tell
     #
     # Whatever may differ is read each time: the version, the scope's identity and the surroundings of the application's code.
-    # Frozen, shared by all threads.
+    # Shared by all threads, which may overwrite each other's memo: each uses what it made or found.
     class RequestKey
       NO_VALUES = [].freeze
-      private_constant :NO_VALUES
+      # What follows from the identity of a scope, and the {Rows::Scopes#default_context} in which it holds.
+      Located = Struct.new(:context, :values, :statement, :dependencies, :versions)
+      private_constant :NO_VALUES, :Located
 
       # @return [Plan::FetchPlan]
       # @return [String] the Content-Type of the document
@@ -39,18 +41,17 @@ module Castellan
         @statements = keeper.kept_statements(@plan)
         @media_type = rendering.media_type.freeze
         @codings = rendering.codings
-        freeze
+        @all_located = nil
       end
 
       # @param given [Object] :all, or the relation or dataset that the application gives
       # @param viewer [Object, nil]
-      # @return [String, nil]
-      def key(given, viewer)
-        found = identity(given) or return
-        kept = @statements[found.first] or return
-        parts = @parts ? @parts[[found, @id]] : NO_VALUES
-        version = parts && @keeper.version_of(kept, @kind, @adapter.model, parts) or return
-        kept.key(version, [found.last, @fixed, Serialize.escape, @code.surroundings(viewer)])
+      # @return [KeptStatement::Last, nil] the key, and its entity tags
+      def find(given, viewer)
+        found = all_in_default_context if :all.equal?(given)
+        found ||= located(nil, identity(given)) or return
+        version = found.versions.current(found.dependencies) or return
+        found.statement.last(version, [found.values, @fixed, Serialize.escape, @code.surroundings(viewer)])
       end
 
       # @return [Boolean] whether the document has values of its viewer
@@ -73,6 +74,25 @@ module Castellan
       end
 
       private
+
+      # @return [Located, nil] nil outside of the default context
+      def all_in_default_context
+        context = @scopes.default_context
+        return if context.nil?
+
+        last = @all_located
+        return last if last && last.context.equal?(context)
+
+        @all_located = located(context, identity(:all))
+      end
+
+      # @return [Located, nil] nil where the statement or its parts are not known yet
+      def located(context, identity)
+        statement = @statements[identity.first] if identity
+        parts = @parts ? @parts[[identity, @id]] : NO_VALUES if statement
+        versions = @keeper.versions_of(@kind, @adapter.model) if parts
+        Located.new(context, identity.last, statement, statement.dependencies(parts), versions).freeze if versions
+      end
 
       def identity(given)
         return (@scopes.identity_of(@all) if @all && @scopes.unscoped?) if :all.equal?(given)

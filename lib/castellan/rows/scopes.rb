@@ -183,6 +183,10 @@ module Castellan
       # @return [Boolean] whether all rows are those of {#constant_identity}
       def unscoped? = true
 
+      # @return [Object, nil] an object that stays the same as long as all rows have the same {#identity_of}; nil where only that can
+      #   tell, as in a block of `connected_to` or `Time.use_zone`
+      def default_context = nil
+
       # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
       # @return [Array<String>, String] all tables that the plan's statements read, or why they are not certain
       def tables(plan, scope, further = []) = tables_read(plan).call(key(scope), further)

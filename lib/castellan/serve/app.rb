@@ -18,7 +18,8 @@ module Castellan
 
       ID = /\A[^\0]+\z/
       MOST_SEGMENTS = 3 # id, "relationships", name
-      private_constant :ID, :MOST_SEGMENTS
+      PLAIN = /\A[!-~]*\z/n
+      private_constant :ID, :MOST_SEGMENTS, :PLAIN
 
       # Collects the declarations of {App}'s block.
       class Builder
@@ -82,6 +83,7 @@ module Castellan
         @pages = builder.html
         @tracing = builder.tracing
         @around = [builder.log, builder.tracing].compact.freeze
+        @open = @authentication.nil? && @around.empty? && @pages.nil? && @frame.own.empty? && builder.replication.nil?
         @endpoints = builder.resources.to_h do |path, (resource, scope, asked)|
           check(resource)
           [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?, frame: @frame)]
@@ -98,6 +100,9 @@ module Castellan
       # @param env [Hash] Rack's environment
       # @return [Array] Rack's response; a client's mistake is answered with 4xx and a JSON:API error document
       def call(env)
+        kept = @endpoints[env["PATH_INFO"]]&.kept(env) if @open
+        return kept if kept
+
         response = @pages&.wanted?(env) ? @pages.call(env, self, @frame.prefix(env)) { |asked| answered(asked) } : answered(env)
         response[2] = [] if env["REQUEST_METHOD"] == "HEAD"
         response
@@ -147,7 +152,7 @@ module Castellan
       end
 
       def respond(env)
-        script_name!(env["SCRIPT_NAME"]) unless env["SCRIPT_NAME"].to_s.empty?
+        script_name!(env["SCRIPT_NAME"]) unless PLAIN.match?(env["SCRIPT_NAME"].to_s)
         path = env["PATH_INFO"].to_s
         endpoint, id, *rest = @endpoints[path] || special(path) || route(ClientText.utf8(path))
         return ErrorDocument.response(404, "there is nothing at this path") unless endpoint

@@ -125,15 +125,24 @@ module Castellan
         keeper = Castellan.keeper
         return rendered(env, id, document(env, viewer, id)) unless keeper && hits?(env)
 
-        parameters = parameters(env["QUERY_STRING"] || "")
         scope = scope(viewer)
-        request = [parameters, id, env["SCRIPT_NAME"]]
-        request_key = keeper.request_key(request)
-        found = @hits.call(env, viewer, id, scope, keeper, request_key) if request_key
+        request = request(env, id)
+        found = hit(env, viewer, id, scope, keeper, request)
         return found if found
 
-        document = document(env, viewer, id, parameters: parameters, scope: scope)
+        document = document(env, viewer, id, scope: scope)
         rendered(env, id, document).tap { |response| keeper.note_request(request, document.rendering) if response.first == 200 }
+      end
+
+      # Answers a GET of the collection as nobody, where a kept document is the answer and the client negotiates nothing.
+      # @param env [Hash] Rack's environment
+      # @return [Array, nil] Rack's response
+      def kept(env)
+        keeper = Castellan.keeper
+        return unless keeper && @scope.nil? && hits?(env) && env["REQUEST_METHOD"] == "GET" && env["CONTENT_TYPE"].nil? &&
+                      accepts?(env["HTTP_ACCEPT"])
+
+        hit(env, nil, nil, :all, keeper, request(env, nil))
       end
 
       # @return [Array] Rack's response to a request whose preconditions hold
@@ -169,7 +178,7 @@ module Castellan
         content_type = env["CONTENT_TYPE"]
         @negotiation.request_type!(content_type) if body || (content_type && @json_api && content_type.b.match?(JSON_API))
         accept = env["HTTP_ACCEPT"]
-        @negotiation.response_type!(accept) unless accept.nil? || accept == "*/*" || accept == @type
+        @negotiation.response_type!(accept) unless accepts?(accept)
       end
 
       # An empty relation hides everything; nil is more likely a mistake.
@@ -212,10 +221,10 @@ module Castellan
       # @param scope [Object, nil] nil: the one of {#scope}
       # @return [Document] the document that the request names
       # @raise [BadRequest]
-      def document(env, viewer, id, keeper: Castellan.keeper, parameters: nil, scope: nil)
+      def document(env, viewer, id, keeper: Castellan.keeper, scope: nil)
         parameters, document =
           if env.key?(Tracing::TRACED) then Recording.span(:plan, @resource.name) { planned(env, viewer, id, keeper) }
-          else planned(env, viewer, id, keeper, parameters, scope)
+          else planned(env, viewer, id, keeper, scope)
           end
         frame(document, env, id) if @framed
         link(document, env, parameters) if id.nil? && @json_api && parameters.request.page
@@ -227,6 +236,16 @@ module Castellan
       def hits
         fields = @authenticated ? @cache_control.private : @cache_control.shared
         Hits.new(cache_control: fields, private: @cache_control.private, vary: @vary, vary_with_coding: @vary_with_coding)
+      end
+
+      def accepts?(accept) = accept.nil? || accept == "*/*" || accept == @type
+
+      # @return [Array] what identifies a request of this endpoint
+      def request(env, id) = [self, env["SCRIPT_NAME"], id, env["QUERY_STRING"]]
+
+      def hit(env, viewer, id, scope, keeper, request)
+        request_key = keeper.request_key(request)
+        @hits.call(env, viewer, id, scope, keeper, request_key) if request_key
       end
 
       # Tracing reports the phases of a rendering. Long queries are parsed each time, so no key can be found by them.
@@ -246,8 +265,8 @@ module Castellan
         end
       end
 
-      def planned(env, viewer, id, keeper, parameters = nil, scope = nil)
-        parameters ||= parameters(env["QUERY_STRING"] || "")
+      def planned(env, viewer, id, keeper, scope = nil)
+        parameters = parameters(env["QUERY_STRING"] || "")
         scope ||= scope(viewer)
         [parameters, @resource.document(scope, viewer: viewer, id: id || :all, query: parameters.request, keeper: keeper, **@around)]
       end

@@ -29,7 +29,8 @@ module Castellan
       # @param request_key [Keeper::RequestKey]
       # @return [Array, nil] Rack's response
       def call(env, viewer, id, scope, keeper, request_key)
-        key = request_key.key(scope, viewer) or return
+        found = request_key.find(scope, viewer) or return
+        key = found.key
         offered = request_key.codings
         coding = HTTP::ContentCoding.choose(env["HTTP_ACCEPT_ENCODING"], offered) unless offered.empty?
         personal = request_key.personal?
@@ -39,7 +40,7 @@ module Castellan
           values = request_key.viewer_values(kept, viewer, key, nil)
           further = Serialize::Blanks.joined(values)
         end
-        etag = keeper.etag(key, further, coding)
+        etag = further ? keeper.etag(key, further, coding) : found.etag(coding)
         headers = { "etag" => etag, "vary" => offered.empty? ? @vary : @vary_with_coding }
         headers.update(personal ? @private : @cache_control)
         outcome = condition(env, etag)

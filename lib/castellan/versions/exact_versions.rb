@@ -11,7 +11,8 @@ module Castellan
     #   versions.install(%w[users roles])                             # without Rails
     #   versions.current([Dependency.new("users"), Dependency.new("roles")]) # => "733-741-…", or nil
     #
-    # Runs one prepared statement before the data is read, on the same connection. Returns nil, so that the
+    # Runs one prepared statement before the data is read, on the same connection; threads that read the same
+    # versions at the same time share it, outside of transactions. Returns nil, so that the
     # response is not cached, where a write could go unnoticed: a trigger is missing or not ENABLE ALWAYS, a
     # partition or inheriting table has none, logical replication fills the table, or row-level security is
     # on. Disabling a trigger, ALTER TABLE and attaching a partition change the token.
@@ -25,7 +26,7 @@ module Castellan
     # data from the same replica.
     class ExactVersions
       # `tokens` reads the same without checking the triggers, see {SQLiteReader}.
-      Statement = Struct.new(:sql, :tokens)
+      Statement = Struct.new(:sql, :tokens, :shared)
       LIMIT = 1000 # lists of tables; clients choose includes
       private_constant :Statement, :LIMIT
 
@@ -46,14 +47,12 @@ module Castellan
         return if Castellan.off?
         return "0" if dependencies.empty?
 
-        read do |raw|
-          parts = dependencies.any?(&:value) && parts?(raw)
-          counters = dependencies.map(&(parts ? :counter : :table))
-          statement = @statements.fetch(counters) { statement(parts ? counters : counters.uniq) }
-          @connections.observe(raw, statement.sql) do
-            parts ? reader.value(raw, statement.sql, dependencies.filter_map(&:value)) : reader.value(raw, statement.sql, statement.tokens)
-          end
-        end
+        return read { |raw| of_rows(raw, dependencies) } if dependencies.any?(&:value)
+
+        statement = @statements.fetch(dependencies) { statement(dependencies.map(&:table).uniq) }
+        return of_tables(statement) unless postgres? && @connections.place == RawConnections::HOME
+
+        statement.shared.call { of_tables(statement) }
       end
 
       # @param model [Object] a model or dataset
@@ -89,6 +88,18 @@ module Castellan
 
       private
 
+      def of_tables(statement)
+        read { |raw| @connections.observe(raw, statement.sql) { reader.value(raw, statement.sql, statement.tokens) } }
+      end
+
+      def of_rows(raw, dependencies)
+        parts = parts?(raw)
+        counters = dependencies.map(&(parts ? :counter : :table))
+        statement = @statements.fetch(counters) { statement(parts ? counters : counters.uniq) }
+        values = parts ? dependencies.filter_map(&:value) : statement.tokens
+        @connections.observe(raw, statement.sql) { reader.value(raw, statement.sql, values) }
+      end
+
       # Chosen on first use, because the database may not exist when the application boots.
       def triggers
         postgres? ? PostgresTriggers : SQLiteTriggers
@@ -122,7 +133,7 @@ module Castellan
       end
 
       def statement(tables)
-        Statement.new(triggers.current(tables).freeze, triggers.tokens(tables)&.freeze).freeze
+        Statement.new(triggers.current(tables).freeze, triggers.tokens(tables)&.freeze, SharedRead.new).freeze
       end
     end
   end

@@ -30,7 +30,7 @@ module Castellan
       # @param now_ns [Integer] monotonic
       # @return [Integer, nil] nil while nobody listens, or the connection was silent
       def generation(tables, now_ns)
-        return start unless @pid == Process.pid && @thread&.alive?
+        return start unless @thread&.alive? # threads of a parent process are dead
         return unless @beat_ns && now_ns - @beat_ns < SILENT_NS
 
         tables.sum(@all) { |table| @writes.fetch(table, 0) }

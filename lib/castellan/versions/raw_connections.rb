@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../active_record_thread"
+
 module Castellan
   module Versions
     # Yields the driver's connection of ActiveRecord or Sequel, the one that the thread's queries use.
@@ -11,9 +13,10 @@ module Castellan
     # `observe` notifies the ORM's log and subscribers of the statement. Never write through it: the ORM would
     # not notice.
     module RawConnections
+      # The place of a connection that has set no search path.
       HOME = ""
       DIALECTS = { /postg/i => :postgres, /sqlite/i => :sqlite }.freeze
-      private_constant :HOME, :DIALECTS
+      private_constant :DIALECTS
 
       # @return [ActiveRecordConnections, SequelConnections]
       # @raise [ConfigurationError] for any other source
@@ -50,7 +53,7 @@ module Castellan
         def of?(model)
           return false unless model.respond_to?(:connection_pool)
 
-          (nowhere_else? && model.connection_specification_name == @model.connection_specification_name) ||
+          (!ActiveRecordThread.connected_elsewhere? && model.connection_specification_name == @model.connection_specification_name) ||
             model.connection_pool.equal?(@model.connection_pool)
         end
 
@@ -64,7 +67,7 @@ module Castellan
         # @return [String, nil] the search path that `schema_search_path=` has set, "" for the default; nil in a transaction, and where
         #   queries go to another database than those of a new thread: a replica or another shard. Asks the database nothing
         def place
-          return unless nowhere_else? || (@model.current_role == @model.default_role && @model.current_shard == @model.default_shard)
+          return if ActiveRecordThread.connected_elsewhere? && !default_database?
 
           connection = pool_of_new_threads.active_connection? or return HOME
           connection.instance_variable_get(:@schema_search_path) || HOME unless connection.transaction_open?
@@ -86,15 +89,18 @@ module Castellan
 
         private
 
-        # The pool of the model, without asking for the current role and shard again.
+        # The pool of the default role and shard. `establish_connection` disconnects the pool that it replaces, and a forked process
+        # discards those of its parent.
         def pool_of_new_threads
+          pool = @pool
+          return pool if pool&.automatic_reconnect && !pool.discarded?
+
           name = @model.connection_specification_name
-          @model.connection_handler.retrieve_connection_pool(name, role: @model.default_role, shard: @model.default_shard) ||
-            @model.connection_pool # raises what is wrong
+          @pool = @model.connection_handler.retrieve_connection_pool(name, role: @model.default_role, shard: @model.default_shard) ||
+                  @model.connection_pool # raises what is wrong
         end
 
-        # @return [Boolean] whether this thread is in no block of `connected_to`
-        def nowhere_else? = ::ActiveRecord::Base.connected_to_stack.empty?
+        def default_database? = @model.current_role == @model.default_role && @model.current_shard == @model.default_shard
       end
 
       # Connections of Sequel.

@@ -70,6 +70,9 @@ module Castellan
           registry.current_scope(model).nil? && registry.global_current_scope(model).nil?
         end
 
+        # (see Rows::Scopes#default_context)
+        def default_context = (::Time.zone_default || false if ActiveRecordThread.default?(model))
+
         # @return [Boolean] whether the relation adds only conditions and an order to the model
         def plain?(relation)
           relation.klass == model && (relation.values.keys - %i[where order references extending]).empty?

@@ -139,6 +139,9 @@ module Castellan
 
         # @!endgroup
 
+        # (see Rows::Scopes#default_context)
+        def default_context = (true unless database.pool.respond_to?(:pick_server, true))
+
         private
 
         # Whether the dataset selects anything but columns.
