@@ -81,6 +81,20 @@ class HTTPCacheAttacksTest < Minitest::Test
     refute_predicate world.get("/", { "Forwarded" => "for=192.0.2.1;proto=http" }), :hit?
   end
 
+  # Field of the request, fields of the response: inner middlewares take credentials out of the environment.
+  [
+    ["Authorization", FRESH], ["Cache-Control", FRESH], ["Accept-Language", { "vary" => "accept-language", **FRESH }],
+    ["Cookie", { "last-modified" => "Sun, 01 Feb 2026 08:00:00 GMT" }]
+  ].each do |name, fields|
+    define_method("test_#{name} that the application deletes from the environment still counts") do
+      world = Castellan::CachedApplication.new do |env|
+        [200, fields.dup, [env.delete("HTTP_#{name.upcase.tr("-", "_")}") || "nobody"]]
+      end
+      assert_equal "no-store", world.get("/", { name => "no-store" }).body
+      assert_equal ["nobody", false], [(answered = world.get).body, answered.hit?]
+    end
+  end
+
   # Errors that an attacker provokes with a header field are not stored for others.
   def test_cache_poisoned_denial_of_service_nguyen_2019
     [400, 404, 405, 413, 431, 501].each do |status|

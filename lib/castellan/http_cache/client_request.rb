@@ -23,7 +23,7 @@ module Castellan
       NO_CONTEXT = ""
       private_constant :FORWARDING, :AUTHORITY, :WITHOUT_DEFAULT_PORT, :PORTS, :PEERS, :NO_CACHE, :NO_CONTEXT
 
-      # @return [Hash] Rack environment
+      # @return [Hash] Rack environment, which the application may change
       attr_reader :env
       # @return [String] "GET"
       attr_reader :http_method
@@ -50,6 +50,7 @@ module Castellan
       # @param directives [Boolean] whether the client's Cache-Control is read
       def initialize(env, directives: true)
         @env = env
+        @original = nil
         @http_method = env["REQUEST_METHOD"]
         @reads_directives = directives
         @scheme = env["rack.url_scheme"] || "http"
@@ -59,6 +60,17 @@ module Castellan
         query = bytes("QUERY_STRING")
         query = nil if query && query.empty?
         @key = "#{PREFIX}#{@scheme}://#{@authority}#{bytes("SCRIPT_NAME")}#{bytes("PATH_INFO")}#{"?#{query}" if query}"
+      end
+
+      # Copies the environment before the application gets it. Authentication middlewares delete Authorization, others
+      # rewrite Accept-Language: what may be stored, and for whom, depends on the fields that the client sent.
+      def preserve
+        @original ||= @env.dup
+      end
+
+      # @return [Hash] the environment as the client sent it
+      def original
+        @original || @env
       end
 
       # @return [String] scheme and authority
@@ -77,11 +89,11 @@ module Castellan
 
       # @return [Boolean] whether the request's content may have been personal: it identifies its sender
       def identified?
-        @env.key?("HTTP_COOKIE") || authorized?
+        original.key?("HTTP_COOKIE") || authorized?
       end
 
       def authorized?
-        @env.key?("HTTP_AUTHORIZATION")
+        original.key?("HTTP_AUTHORIZATION")
       end
 
       # @return [Boolean] whether the request has content (a "fat GET"), asks for another protocol, or has a path that the server has
@@ -95,7 +107,7 @@ module Castellan
       # @return [Directives] of the client; Pragma counts where Cache-Control is absent
       def control
         @control ||= if !@reads_directives then Directives::NONE
-                     elsif (value = @env["HTTP_CACHE_CONTROL"]) then Directives.parse(value)
+                     elsif (value = original["HTTP_CACHE_CONTROL"]) then Directives.parse(value)
                      elsif bytes("HTTP_PRAGMA")&.match?(/(?:\A|,)\s*no-cache\s*(?:,|\z)/i) then NO_CACHE
                      else Directives::NONE
                      end
@@ -103,13 +115,13 @@ module Castellan
 
       # @return [Boolean] whether no part of the exchange may be stored, also if other directives are not read
       def no_store?
-        value = @env["HTTP_CACHE_CONTROL"] and Directives.parse(value).key?("no-store")
+        value = original["HTTP_CACHE_CONTROL"] and Directives.parse(value).key?("no-store")
       end
 
       private
 
       def bytes(name)
-        HeaderFields.bytes(@env[name])
+        HeaderFields.bytes(original[name])
       end
 
       def note_forwarding(env)

@@ -38,6 +38,7 @@ module Castellan
         stored = found.stored
         validated = !request.head? && stored&.validator? ? stored : nil
         requested_at = now
+        request.preserve
         status, headers, body = validated ? with_validators(request.env, stored) { @app.call(request.env) } : @app.call(request.env)
         received = Received.new(request, found, reason, status.to_i, HeaderFields.normalize(headers), body, requested_at, now)
         return instead_of_error(received) if ERRORS.include?(received.status) && stored && usable?(request, stored)
@@ -232,7 +233,7 @@ module Castellan
         request = received.request
         ttl = [stored.remaining(received.received_at), 0].max + [stored.while_revalidate, stored.if_error, kept(stored)].max
         written = @storage.write(request, stored, policy.vary, received.found, ttl: [ttl, 1].max, replaces: replaces)
-        Shared.new(stored, written ? policy.vary : nil, Vary.signature(policy.vary, request.env))
+        Shared.new(stored, written ? policy.vary : nil, Vary.signature(policy.vary, request.original))
       end
 
       # Without a validator a stale response is of use only to clients that ask for one (max-stale, stale-if-error).

@@ -28,7 +28,7 @@ module Castellan
         fields["age"] = (seconds > LARGEST_AGE ? LARGEST_AGE : seconds.to_i).to_s if age
         fields.merge!(more) if more
         note(fields, request, outcome || "hit; ttl=#{(stored.lifetime - seconds).floor}")
-        status, content = stored.status == 200 ? selected(request.env, stored, fields) : [stored.status, stored.content]
+        status, content = stored.status == 200 ? selected(request.original, stored, fields) : [stored.status, stored.content]
         return [status, fields, NOTHING] if status == 304
         return [status, fields, []] if request.head?
 

@@ -164,7 +164,7 @@ module Castellan
       # The token is of this URI alone. Lengths keep values apart from each other.
       def place(request, index, names, context: request.context)
         place = "#{VARIANT}#{index.token}:#{names.join(",")}:#{context.bytesize}:#{context}"
-        Vary.signature(names, request.env).each { |value| place << (value ? ":#{value.bytesize}:#{value}" : ":-") }
+        Vary.signature(names, request.original).each { |value| place << (value ? ":#{value.bytesize}:#{value}" : ":-") }
         place.bytesize > LONGEST_PLACE ? Cache::Key.for([place]) : place
       end
 
