@@ -98,7 +98,7 @@ class HTTPCacheStoringTest < Minitest::Test
   KEPT = { "x-unknown" => "1", "content-type" => "text/plain", "content-language" => "de", "server" => "x", "link" => ["<a>", "<b>"],
            "cache-status" => "Inner; hit" }.freeze
   DROPPED = %w[connection keep-alive proxy-connection proxy-authenticate proxy-authentication-info proxy-authorization te
-               transfer-encoding upgrade x-listed].freeze
+               trailer transfer-encoding upgrade x-listed].freeze
 
   rows "RFC 9111 §3.1",
        *KEPT.map { |name, value|
