@@ -113,6 +113,16 @@ class HTTPCacheRequestsTest < Minitest::Test
     assert_equal [nil, '"a"', nil, nil], world.requests.last.values_at("HTTP_RANGE", "HTTP_IF_NONE_MATCH", *connection.keys)
   end
 
+  def test_a_head_is_refreshed_in_the_background_by_a_get
+    world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=10, stale-while-revalidate=100" }, ["old"]] }
+    world.get
+    world.later(20)
+    world.answer { [200, { "cache-control" => "max-age=10" }, ["new"]] }
+    world.head
+    world.cache.refreshes.wait
+    assert_equal ["new", true], [(answered = world.get).body, answered.hit?]
+  end
+
   def test_a_failing_background_request_keeps_the_stale_response_and_is_logged
     world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=10, stale-while-revalidate=100" }, ["x"]] }
     world.get

@@ -113,7 +113,7 @@ module Castellan
         stored = received.found.stored
         received.close
         unless same_validator?(received.fields, stored)
-          @storage.drop(received.found)
+          drop(received)
           return fetch(received.request, Storage::Found.new(nil, nil, received.found.seen), received.reason)
         end
 
@@ -132,7 +132,7 @@ module Castellan
         policy = policy(received, stored.status, fields)
         tags = policy.storable? ? tags(received.request, fields, received.requested_at) : nil
         fresh = policy.build(stored.content, tags: tags || [])
-        return Shared.new(fresh).tap { @storage.drop(received.found) } unless tags
+        return Shared.new(fresh).tap { drop(received) } unless tags
 
         share(received, policy, fresh, replaces: true)
       end
@@ -175,8 +175,13 @@ module Castellan
       end
 
       def unstored(received)
-        @storage.drop(received.found) unless received.status >= 500 || received.request.no_store?
+        drop(received) unless received.status >= 500 || StoragePolicy::PARTIAL.include?(received.status)
         Fetched.new(forwarded(received))
+      end
+
+      # A request with no-store changes nothing that is stored.
+      def drop(received)
+        @storage.drop(received.found) unless received.request.no_store?
       end
 
       def forwarded(received, stored: false)
@@ -245,7 +250,7 @@ module Castellan
       def head(received)
         stored = received.found.stored
         if received.status == 200 && stored
-          same_content?(received.fields, stored) ? freshen(received, stored) : @storage.drop(received.found)
+          same_content?(received.fields, stored) ? freshen(received, stored) : drop(received)
         end
         Fetched.new(forwarded(received))
       end
@@ -254,7 +259,8 @@ module Castellan
         return false if fields.key?("etag") && HeaderFields.first(fields["etag"]) != stored.etag
         return false if fields.key?("last-modified") && HeaderFields.first(fields["last-modified"]) != stored.last_modified
 
-        !fields.key?("content-length") || fields["content-length"].to_i == stored.content.bytesize
+        length = HeaderFields.first(fields["content-length"])
+        length.nil? || length.to_i == stored.content.bytesize
       end
 
       # @return [Array, nil] nil if a tag was invalidated after the request, or there are too many to check

@@ -52,6 +52,7 @@ module Castellan
 
       def background(env)
         copy = env.except(*CONNECTION)
+        copy["REQUEST_METHOD"] = "GET" # also for a HEAD, whose response could not replace the stored one
         copy["rack.input"] = StringIO.new.set_encoding(Encoding::BINARY)
         copy
       end
