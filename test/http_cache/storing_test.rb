@@ -143,6 +143,15 @@ class HTTPCacheStoringTest < Minitest::Test
     end
   end
 
+  def test_a_date_is_added_to_every_response_that_has_none
+    world = Castellan::CachedApplication.new { |env| [200, env["HTTP_DATED"] ? { "date" => world.date(-9) } : {}, []] }
+    requests = [["POST"], ["GET", "/", {}, { input: "fat" }], ["HEAD"], ["GET", "/", { "Cache-Control" => "only-if-cached" }]]
+    requests.each do |name, path, fields, options|
+      assert_equal world.date, world.call(name, path || "/", fields || {}, **(options || {}))["date"], name
+    end
+    assert_equal world.date(-9), world.post("/", { "Dated" => "1" })["date"]
+  end
+
   def test_capital_field_names_of_old_applications_are_read
     cache = Castellan::HTTPCache.new(->(_env) { [200, { "Cache-Control" => "private, max-age=60", "Set-Cookie" => "a=1\nb=2" }, ["x"]] })
     2.times do

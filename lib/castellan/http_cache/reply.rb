@@ -13,6 +13,7 @@ module Castellan
       def initialize(options)
         @status = options.cache_status
         @debug = @status == :debug
+        @clock = options.clock
       end
 
       # @param request [ClientRequest]
@@ -38,18 +39,24 @@ module Castellan
       # @return [Array] Rack response
       def forwarded(request, status, fields, body, outcome)
         fields = fields.dup # a streamed body is stored with its fields later
+        fields["date"] ||= date
         note(fields, request, outcome)
         [status, fields, body]
       end
 
       # @return [Array] Rack response of a cache that must not or cannot ask the application (RFC 9111 §5.2.1.7, §5.2.2.2)
       def gateway_timeout(request, detail)
-        fields = { "content-type" => "text/plain", "cache-control" => "no-store", "content-length" => "16" }
+        fields = { "content-type" => "text/plain", "cache-control" => "no-store", "content-length" => "16", "date" => date }
         note(fields, request, "detail=#{detail}")
         [504, fields, request.head? ? [] : ["Gateway Timeout\n"]]
       end
 
       private
+
+      # RFC 9110 §6.6.1: a recipient with a clock adds the Date that is missing.
+      def date
+        HTTPDate.format(@clock.now.to_f)
+      end
 
       def selected(env, stored, fields)
         return not_modified(fields) if (env.key?("HTTP_IF_NONE_MATCH") || env.key?("HTTP_IF_MODIFIED_SINCE")) &&
