@@ -16,7 +16,7 @@ module Castellan
                       HTTP_X_ORIGINAL_URL HTTP_X_REWRITE_URL HTTP_X_HTTP_METHOD_OVERRIDE HTTP_X_HTTP_METHOD HTTP_X_METHOD_OVERRIDE
                       HTTP_X_URL_SCHEME HTTP_FRONT_END_HTTPS].freeze
       AUTHORITY = /\A[a-z0-9.:\[\]_-]+\z/
-      WITHOUT_DEFAULT_PORT = /\A[a-z0-9.:\[\]_-]+(?<!:80|:443)\z/
+      WITHOUT_DEFAULT_PORT = /\A[a-z0-9.:\[\]_-]+(?<!:80|:443|:)\z/
       PORTS = { "http" => "80", "https" => "443" }.freeze
       PEERS = /(?:\A|;)\s*(?:for|by)=(?:"[^"]*"|[^;,]*)/i
       NO_CACHE = Directives.parse("no-cache")
@@ -42,7 +42,7 @@ module Castellan
         end
 
         scheme = scheme.downcase
-        authority = authority.downcase.delete_suffix(":#{PORTS[scheme]}")
+        authority = authority.downcase.delete_suffix(":#{PORTS[scheme]}").delete_suffix(":")
         "#{PREFIX}#{scheme}://#{authority}#{"/" unless rest.start_with?("/")}#{rest.delete_suffix("?")}"
       end
 
@@ -134,7 +134,7 @@ module Castellan
         host = @authority
         @authority = @authority.downcase
         rest = present.reject { |name| consumed?(name, bytes(name)) }
-        @authority = @authority.delete_suffix(":#{PORTS[@scheme]}")
+        @authority = @authority.delete_suffix(":#{PORTS[@scheme]}").delete_suffix(":")
         note_context(rest, host)
       end
 
@@ -149,7 +149,8 @@ module Castellan
 
       def note_context(names, host)
         parts = names.map { |name| "#{name}=#{name == "HTTP_FORWARDED" ? bytes(name).gsub(PEERS, "") : bytes(name)}" }
-        parts << "host=#{host}" unless host == @authority
+        # A Host such as "example.org/a" would make the URI of another path.
+        parts << "host=#{host}" unless host == @authority && host.match?(AUTHORITY)
         @context = parts.join("\0")
       end
 
