@@ -33,16 +33,21 @@ class HTTPCacheAttacksTest < Minitest::Test
 
   def test_web_cache_entanglement_kettle_2020_by_the_port_and_the_case_of_the_host
     world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [env["HTTP_HOST"]]] }
-    ["example.org", "example.org:1337", "EXAMPLE.org", "example.org:80", "example.org:", "a.example.org"].each do |host|
+    %w[example.org example.org:1337 EXAMPLE.org example.org:80 example.org: a.example.org].each do |host|
       2.times { assert_equal host, world.get("/", {}, env: { "HTTP_HOST" => host }).body }
     end
   end
 
   # Host, path, the URL that they look like
-  [["example.org/a", "/b", "/a/b"], ["example.org/a?", "/b", "/a?/b"], ["example.org/a#", "/b", "/a#/b"]].each do |host, path, url|
+  [
+    ["example.org/a", "/b", "/a/b"], ["example.org/a?", "/b", "/a?/b"], ["example.org/a#", "/b", "/a#/b"]
+  ].each do |host, path, url|
     define_method("test_the host #{host} does not poison #{url}") do
-      cache = Castellan::HTTPCache.new(->(env) { [200, FRESH.dup, [env["PATH_INFO"]]] }) # Rack::Lint refuses such a Host
-      read = ->(name, at) { cache.call(Rack::MockRequest.env_for("http://example.org#{at}", "HTTP_HOST" => name))[2] }
+      # Without Rack::Lint, which refuses such a Host.
+      cache = Castellan::HTTPCache.new(->(env) { [200, FRESH.dup, [env["PATH_INFO"]]] })
+      read = lambda do |name, at|
+        cache.call(Rack::MockRequest.env_for("http://example.org#{at}", "HTTP_HOST" => name))[2]
+      end
       2.times { assert_equal ["/b"], read.call(host, path) }
       assert_equal [url[/[^?#]+/]], read.call("example.org", url)
     end
@@ -93,7 +98,8 @@ class HTTPCacheAttacksTest < Minitest::Test
 
   # Field of the request, fields of the response: inner middlewares take credentials out of the environment.
   [
-    ["Authorization", FRESH], ["Cache-Control", FRESH], ["Accept-Language", { "vary" => "accept-language", **FRESH }],
+    ["Authorization", FRESH], ["Cache-Control", FRESH],
+    ["Accept-Language", { "vary" => "accept-language", **FRESH }],
     ["Cookie", { "last-modified" => "Sun, 01 Feb 2026 08:00:00 GMT" }]
   ].each do |name, fields|
     define_method("test_#{name} that the application deletes from the environment still counts") do

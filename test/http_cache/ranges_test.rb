@@ -89,6 +89,12 @@ class HTTPCacheRangesTest < Minitest::Test
     assert_equal 304, world("etag" => '"a"').tap(&:get).get("/", { "Range" => "bytes=0-1", "If-None-Match" => '"a"' }).status
   end
 
+  def test_empty_content_has_no_ranges
+    empty = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60" }, []] }
+    empty.get
+    ["bytes=0-", "bytes=-5"].each { |range| assert_equal 200, empty.get("/", { "Range" => range }).status }
+  end
+
   def test_head_and_other_statuses_have_no_ranges
     assert_equal 200, world.tap(&:get).head("/", { "Range" => "bytes=0-1" }).status
     missing = Castellan::CachedApplication.new { [404, { "cache-control" => "max-age=60" }, [CONTENT]] }

@@ -114,13 +114,24 @@ class HTTPCacheRequestsTest < Minitest::Test
   end
 
   def test_a_head_is_refreshed_in_the_background_by_a_get
-    world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=10, stale-while-revalidate=100" }, ["old"]] }
+    fields = { "cache-control" => "max-age=10, stale-while-revalidate=100" }
+    world = Castellan::CachedApplication.new { [200, fields.dup, ["old"]] }
     world.get
     world.later(20)
     world.answer { [200, { "cache-control" => "max-age=10" }, ["new"]] }
     world.head
     world.cache.refreshes.wait
     assert_equal ["new", true], [(answered = world.get).body, answered.hit?]
+  end
+
+  def test_a_request_with_no_store_is_not_repeated_in_the_background
+    fields = { "cache-control" => "max-age=10, stale-while-revalidate=100" }
+    world = Castellan::CachedApplication.new { [200, fields.dup, ["x"]] }
+    world.get
+    world.later(20)
+    assert_predicate world.get("/", { "Cache-Control" => "no-store" }), :hit?
+    world.cache.refreshes.wait
+    assert_equal 1, world.requests.size
   end
 
   def test_a_failing_background_request_keeps_the_stale_response_and_is_logged

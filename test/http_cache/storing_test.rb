@@ -93,6 +93,9 @@ class HTTPCacheStoringTest < Minitest::Test
         { with: ->(test, first, second) { test.assert_equal ["a=1", nil], [first["set-cookie"], second["set-cookie"]] } }],
        ["a heuristic does not store what a cookie asked for", MODIFIED, :miss, { request: { "Cookie" => "session=1" } }],
        ["a heuristic is not used for a cookie", MODIFIED, :miss, { second: { "Cookie" => "session=1" } }],
+       *%w[X-Api-Key X-Auth-Token X-Forwarded-User Proxy-Authorization].map { |name|
+         ["a heuristic does not store what #{name} asked for", MODIFIED, :miss, { request: { name => "1" } }]
+       },
        ["explicit freshness is stored for a cookie", FRESH, :hit, { request: { "Cookie" => "session=1" } }]
 
   KEPT = { "x-unknown" => "1", "content-type" => "text/plain", "content-language" => "de", "server" => "x", "link" => ["<a>", "<b>"],
@@ -143,9 +146,13 @@ class HTTPCacheStoringTest < Minitest::Test
     end
   end
 
+  # RFC 9110 §6.6.1
   def test_a_date_is_added_to_every_response_that_has_none
-    world = Castellan::CachedApplication.new { |env| [200, env["HTTP_DATED"] ? { "date" => world.date(-9) } : {}, []] }
-    requests = [["POST"], ["GET", "/", {}, { input: "fat" }], ["HEAD"], ["GET", "/", { "Cache-Control" => "only-if-cached" }]]
+    world = Castellan::CachedApplication.new do |env|
+      [200, env["HTTP_DATED"] ? { "date" => world.date(-9) } : {}, []]
+    end
+    requests = [["POST"], ["HEAD"], ["GET", "/", {}, { input: "fat" }],
+                ["GET", "/", { "Cache-Control" => "only-if-cached" }]]
     requests.each do |name, path, fields, options|
       assert_equal world.date, world.call(name, path || "/", fields || {}, **(options || {}))["date"], name
     end

@@ -202,14 +202,17 @@ class HTTPCacheValidationTest < Minitest::Test
       world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60" }, ["content"]] }
       world.get
       world.answer { [status, {}, []] }
-      fields = { "Range" => "bytes=90-", "If-Match" => '"b"', "If-None-Match" => '"c"', "Cache-Control" => "no-cache" }
+      fields = { "Range" => "bytes=90-", "If-Match" => '"b"', "If-None-Match" => '"c"',
+                 "Cache-Control" => "no-cache" }
       assert_equal status, world.get("/", fields).status
       assert_equal ["content", true], [(answered = world.get).body, answered.hit?]
     end
   end
 
   # method, fields of the response
-  [["GET", { "etag" => '"a"' }], ["GET", { "etag" => '"b"' }], ["HEAD", { "etag" => '"b"' }]].each do |name, fields|
+  [
+    ["GET", { "etag" => '"a"' }], ["GET", { "etag" => '"b"' }], ["HEAD", { "etag" => '"b"' }]
+  ].each do |name, fields|
     define_method("test_a #{name} with no-store that is answered by #{fields} leaves the stored response") do
       world = world_with({})
       world.answer { |env| [env["HTTP_IF_NONE_MATCH"] ? 304 : 200, fields.dup, []] }

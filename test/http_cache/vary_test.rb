@@ -82,7 +82,8 @@ class HTTPCacheVaryTest < Minitest::Test
 
   def test_a_newer_default_response_without_vary_does_not_hide_the_one_that_matches
     world = Castellan::CachedApplication.new do |env|
-      [200, { "cache-control" => "max-age=60", **(env["HTTP_FOO"] ? { "vary" => "foo" } : {}) }, [env["HTTP_FOO"] || "none"]]
+      vary = env["HTTP_FOO"] ? { "vary" => "foo" } : {}
+      [200, { "cache-control" => "max-age=60", **vary }, [env["HTTP_FOO"] || "none"]]
     end
     world.get("/", { "Foo" => "1" })
     world.later(2)

@@ -15,13 +15,18 @@ module Castellan
                       HTTP_X_FORWARDED_SSL HTTP_X_FORWARDED_SERVER HTTP_X_FORWARDED_PREFIX HTTP_X_HOST HTTP_X_ORIGINAL_HOST
                       HTTP_X_ORIGINAL_URL HTTP_X_REWRITE_URL HTTP_X_HTTP_METHOD_OVERRIDE HTTP_X_HTTP_METHOD HTTP_X_METHOD_OVERRIDE
                       HTTP_X_URL_SCHEME HTTP_FRONT_END_HTTPS].freeze
+      # Fields that name the sender. Only Authorization has rules in RFC 9111; the others forbid guesses.
+      IDENTITY = %w[HTTP_COOKIE HTTP_AUTHORIZATION HTTP_PROXY_AUTHORIZATION HTTP_X_API_KEY HTTP_X_AUTH_TOKEN
+                    HTTP_X_ACCESS_TOKEN HTTP_REMOTE_USER HTTP_X_REMOTE_USER HTTP_X_FORWARDED_USER
+                    HTTP_X_FORWARDED_EMAIL HTTP_X_SSL_CLIENT_CERT].freeze
       AUTHORITY = /\A[a-z0-9.:\[\]_-]+\z/
       WITHOUT_DEFAULT_PORT = /\A[a-z0-9.:\[\]_-]+(?<!:80|:443|:)\z/
       PORTS = { "http" => "80", "https" => "443" }.freeze
       PEERS = /(?:\A|;)\s*(?:for|by)=(?:"[^"]*"|[^;,]*)/i
       NO_CACHE = Directives.parse("no-cache")
       NO_CONTEXT = ""
-      private_constant :FORWARDING, :AUTHORITY, :WITHOUT_DEFAULT_PORT, :PORTS, :PEERS, :NO_CACHE, :NO_CONTEXT
+      private_constant :FORWARDING, :IDENTITY, :AUTHORITY, :WITHOUT_DEFAULT_PORT, :PORTS, :PEERS
+      private_constant :NO_CACHE, :NO_CONTEXT
 
       # @return [Hash] Rack environment, which the application may change
       attr_reader :env
@@ -62,8 +67,8 @@ module Castellan
         @key = "#{PREFIX}#{@scheme}://#{@authority}#{bytes("SCRIPT_NAME")}#{bytes("PATH_INFO")}#{"?#{query}" if query}"
       end
 
-      # Copies the environment before the application gets it. Authentication middlewares delete Authorization, others
-      # rewrite Accept-Language: what may be stored, and for whom, depends on the fields that the client sent.
+      # Copies the environment before the application gets it. Some middlewares delete Authorization or
+      # rewrite Accept-Language, but the client's own fields decide what may be stored, and for whom.
       def preserve
         @original ||= @env.dup
       end
@@ -89,7 +94,7 @@ module Castellan
 
       # @return [Boolean] whether the request's content may have been personal: it identifies its sender
       def identified?
-        original.key?("HTTP_COOKIE") || authorized?
+        IDENTITY.any? { |name| original.key?(name) }
       end
 
       def authorized?

@@ -4,8 +4,8 @@ module Castellan
   class HTTPCache
     # Functions of response header fields: Hashes of lower-case names and Strings or Arrays of Strings.
     module HeaderFields
-      # Never stored: they belong to one connection (RFC 9110 §7.6.1) or to one proxy (RFC 9111 §3.1), or announce
-      # trailers, which Rack has none of. Age is stored as a number.
+      # Never stored: they belong to one connection (RFC 9110 §7.6.1) or to one proxy (RFC 9111 §3.1), or
+      # announce trailers, which are not stored. Age is stored as a number.
       UNSTORED = %w[connection keep-alive proxy-connection proxy-authenticate proxy-authentication-info proxy-authorization te
                     trailer transfer-encoding upgrade age].freeze
       # Digests of the whole content, which are wrong for a part of it (RFC 9530 §2).

@@ -8,8 +8,8 @@ module Castellan
     #   HTTPDate.parse("0")                               # => nil
     #   HTTPDate.format(784_111_777)                      # => "Sun, 06 Nov 1994 08:49:37 GMT"
     #
-    # Accepts the three formats, in upper or lower case and with UTC for GMT (RFC 9111 §4.2). Any other zone or a
-    # missing part makes a date invalid.
+    # Accepts the three formats, in upper or lower case and with UTC for GMT (RFC 9111 §4.2). Any other zone
+    # or a missing part makes a date invalid.
     module HTTPDate
       DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
       LONG_DAY = "(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)"
@@ -45,7 +45,8 @@ module Castellan
         today = Time.at(now).utc
         year += today.year / 100 * 100
         date = seconds(year, match)
-        date && date > Time.utc(today.year + 50, today.month, today.day).to_i ? seconds(year - 100, match) : date
+        latest = Time.utc(today.year + 50, today.month, today.day).to_i
+        date && date > latest ? seconds(year - 100, match) : date
       end
 
       def seconds(year, match)

@@ -21,8 +21,11 @@ module Castellan
 
       # @param value [String] Range field
       # @param size [Integer] bytes
-      # @return [Array<(Integer, Integer)>, nil] satisfiable ranges; nil if the field is ignored
+      # @return [Array<(Integer, Integer)>, nil] satisfiable ranges; nil if the field is ignored, as for empty
+      #   content
       def parse(value, size)
+        return if size.zero?
+
         specs = HeaderFields.bytes(value)[/\A\s*bytes\s*=(.*)\z/i, 1] or return
         return if specs.count(",") >= MOST
 
@@ -64,7 +67,7 @@ module Castellan
         [first, [[last, size - 1].min - first + 1, 0].max]
       end
 
-      # Without the freshness and the validators of the content: another cache would store the 416 for its URI.
+      # Freshness and validators are those of the content: another cache would store the 416 for its URI.
       def unsatisfiable(fields, size)
         [*HeaderFields::OF_CONTENT, "expires", "etag", "last-modified"].each { |name| fields.delete(name) }
         fields.delete_if { |name, _| name.end_with?("-cache-control") }

@@ -29,7 +29,8 @@ module Castellan
         fields["age"] = (seconds > LARGEST_AGE ? LARGEST_AGE : seconds.to_i).to_s if age
         fields.merge!(more) if more
         note(fields, request, outcome || "hit; ttl=#{(stored.lifetime - seconds).floor}")
-        status, content = stored.status == 200 ? selected(request.original, stored, fields) : [stored.status, stored.content]
+        status, content = [stored.status, stored.content]
+        status, content = selected(request.original, stored, fields) if status == 200
         return [status, fields, NOTHING] if status == 304
         return [status, fields, []] if request.head?
 
@@ -46,7 +47,8 @@ module Castellan
 
       # @return [Array] Rack response of a cache that must not or cannot ask the application (RFC 9111 §5.2.1.7, §5.2.2.2)
       def gateway_timeout(request, detail)
-        fields = { "content-type" => "text/plain", "cache-control" => "no-store", "content-length" => "16", "date" => date }
+        fields = { "content-type" => "text/plain", "cache-control" => "no-store", "content-length" => "16",
+                   "date" => date }
         note(fields, request, "detail=#{detail}")
         [504, fields, request.head? ? [] : ["Gateway Timeout\n"]]
       end

@@ -67,8 +67,8 @@ module Castellan
       # @param names [Array<String>] of the Vary field
       # @param found [Found] of the time before the response was requested
       # @param ttl [Numeric] seconds
-      # @param replaces [Boolean] whether it is the response that was found, updated. One without Vary always replaces
-      #   the one that was found, which would be preferred to it
+      # @param replaces [Boolean] whether it is the response that was found, updated. One without Vary always
+      #   replaces the one that was found, because {#find} would prefer that one
       # @return [Boolean] whether it was stored
       def write(request, stored, names, found, ttl:, replaces: false)
         bytes = stored.dump or return false
@@ -135,8 +135,8 @@ module Castellan
         Found.new(stored, key, seen, "vary-miss")
       end
 
-      # The newest, but one without Vary only if there is no other: applications forget Vary in the response to a request
-      # without preferences, which matches every request (RFC 9111 §4.1).
+      # Prefers the newest, and one with Vary to one without: applications forget Vary in the response to a
+      # request without preferences, which then matches every request (RFC 9111 §4.1).
       def preference(stored)
         [stored.fields.key?("vary") ? 1 : 0, stored.date, stored.received_at]
       end
@@ -171,7 +171,9 @@ module Castellan
       # The token is of this URI alone. Lengths keep values apart from each other.
       def place(request, index, names, context: request.context)
         place = "#{VARIANT}#{index.token}:#{names.join(",")}:#{context.bytesize}:#{context}"
-        Vary.signature(names, request.original).each { |value| place << (value ? ":#{value.bytesize}:#{value}" : ":-") }
+        Vary.signature(names, request.original).each do |value|
+          place << (value ? ":#{value.bytesize}:#{value}" : ":-")
+        end
         place.bytesize > LONGEST_PLACE ? Cache::Key.for([place]) : place
       end
 
