@@ -159,6 +159,13 @@ class HTTPCacheStoringTest < Minitest::Test
     assert_equal world.date(-9), world.post("/", { "Dated" => "1" })["date"]
   end
 
+  def test_numbers_in_fields_are_strings
+    fields = { "cache-control" => "max-age=60", "age" => 7, "content-length" => 1 }
+    cache = Castellan::HTTPCache.new(->(_env) { [200, fields.dup, ["x"]] }) # Rack::Lint refuses numbers
+    headers = Array.new(2) { cache.call(Rack::MockRequest.env_for("http://example.org/"))[1] }.last
+    assert_equal %w[7 1], headers.values_at("age", "content-length")
+  end
+
   def test_capital_field_names_of_old_applications_are_read
     cache = Castellan::HTTPCache.new(->(_env) { [200, { "Cache-Control" => "private, max-age=60", "Set-Cookie" => "a=1\nb=2" }, ["x"]] })
     2.times do

@@ -61,10 +61,13 @@ class HTTPCacheValidationTest < Minitest::Test
     assert_equal %w[age cache-control cache-status content-location date etag expires vary], headers.keys.sort
   end
 
-  def test_only_stored_responses_of_status_200_are_compared
-    world = Castellan::CachedApplication.new { [404, { "cache-control" => "max-age=60", "etag" => '"a"' }, ["no"]] }
-    world.get
-    assert_equal 404, world.get("/", { "If-None-Match" => '"a"' }).status
+  def test_only_stored_responses_of_a_2xx_status_are_compared
+    [[203, 304], [404, 404], [301, 301]].each do |status, answered|
+      fields = { "cache-control" => "max-age=60", "etag" => '"a"' }
+      world = Castellan::CachedApplication.new { [status, fields.dup, ["x"]] }
+      world.get
+      assert_equal answered, world.get("/", { "If-None-Match" => '"a"' }).status
+    end
   end
 
   def test_without_a_stored_response_the_clients_conditions_are_forwarded

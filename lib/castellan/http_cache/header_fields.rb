@@ -26,6 +26,7 @@ module Castellan
           next if value.nil?
 
           name = name.to_s.downcase
+          value = value.to_s if value.is_a?(Numeric) || value.is_a?(Symbol) # which servers tolerate
           value = value.b.split("\n") if value.is_a?(String) && value.include?("\n")
           fields[name] = fields.key?(name) ? [*fields[name], *value] : value
         end

@@ -29,8 +29,7 @@ module Castellan
         fields["age"] = (seconds > LARGEST_AGE ? LARGEST_AGE : seconds.to_i).to_s if age
         fields.merge!(more) if more
         note(fields, request, outcome || "hit; ttl=#{(stored.lifetime - seconds).floor}")
-        status, content = [stored.status, stored.content]
-        status, content = selected(request.original, stored, fields) if status == 200
+        status, content = selected(request.original, stored, fields)
         return [status, fields, NOTHING] if status == 304
         return [status, fields, []] if request.head?
 
@@ -60,16 +59,18 @@ module Castellan
         HTTPDate.format(@clock.now.to_f)
       end
 
+      # Conditions count where the response is 2xx (RFC 9110 §13.2.1), ranges where it is 200 (§14.2).
       def selected(env, stored, fields)
+        return [stored.status, stored.content] unless (200..299).cover?(stored.status)
         return not_modified(fields) if (env.key?("HTTP_IF_NONE_MATCH") || env.key?("HTTP_IF_MODIFIED_SINCE")) &&
                                        ClientConditions.not_modified?(env, stored)
 
         range = env["HTTP_RANGE"]
-        if range && env["REQUEST_METHOD"] == "GET" && ClientConditions.range?(env, stored)
+        if range && stored.status == 200 && env["REQUEST_METHOD"] == "GET" && ClientConditions.range?(env, stored)
           ranges = Ranges.parse(range, stored.content.bytesize)
           return Ranges.answer(fields, stored.content, ranges) if ranges
         end
-        [200, stored.content]
+        [stored.status, stored.content]
       end
 
       def not_modified(fields)
