@@ -5,16 +5,17 @@ module Castellan
     # Reads the cache key of a request, and the directives that the client sends to caches (RFC 9111 §2, §5.2.1).
     #
     # The key is the URI that the client sees: scheme, authority, path and query, exactly. Fields that change
-    # what an application takes for its URI (X-Forwarded-Host, X-Original-URL, …) are the {#context}. Responses
-    # of different contexts are stored apart, so that nobody can change another client's response with such a
-    # field, and one purge of the URI deletes all of them.
+    # what an application takes for its URI (X-Forwarded-Host, X-Original-URL, …), and Turbo-Frame, for which
+    # turbo-rails leaves the layout out, are the {#context}. Responses of different contexts are stored apart,
+    # so that nobody can change another client's response with such a field, and one purge of the URI deletes
+    # all of them.
     class ClientRequest
       PREFIX = "castellan:http:1:"
       # Unkeyed inputs of web cache poisoning (Kettle 2018) and of cache-poisoned denial of service (Nguyen 2019).
       FORWARDING = %w[HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO HTTP_X_FORWARDED_PORT HTTP_FORWARDED HTTP_X_FORWARDED_SCHEME
                       HTTP_X_FORWARDED_SSL HTTP_X_FORWARDED_SERVER HTTP_X_FORWARDED_PREFIX HTTP_X_HOST HTTP_X_ORIGINAL_HOST
                       HTTP_X_ORIGINAL_URL HTTP_X_REWRITE_URL HTTP_X_HTTP_METHOD_OVERRIDE HTTP_X_HTTP_METHOD HTTP_X_METHOD_OVERRIDE
-                      HTTP_X_URL_SCHEME HTTP_FRONT_END_HTTPS].freeze
+                      HTTP_X_URL_SCHEME HTTP_FRONT_END_HTTPS HTTP_TURBO_FRAME].freeze
       # Fields that name the sender. Only Authorization has rules in RFC 9111; the others forbid guesses.
       IDENTITY = %w[HTTP_COOKIE HTTP_AUTHORIZATION HTTP_PROXY_AUTHORIZATION HTTP_X_API_KEY HTTP_X_AUTH_TOKEN
                     HTTP_X_ACCESS_TOKEN HTTP_REMOTE_USER HTTP_X_REMOTE_USER HTTP_X_FORWARDED_USER
@@ -149,7 +150,8 @@ module Castellan
           env["HTTP_X_FORWARDED_SCHEME"] || env["HTTP_X_FORWARDED_SSL"] || env["HTTP_X_FORWARDED_SERVER"] ||
           env["HTTP_X_FORWARDED_PREFIX"] || env["HTTP_X_HOST"] || env["HTTP_X_ORIGINAL_HOST"] || env["HTTP_X_ORIGINAL_URL"] ||
           env["HTTP_X_REWRITE_URL"] || env["HTTP_X_HTTP_METHOD_OVERRIDE"] || env["HTTP_X_HTTP_METHOD"] ||
-          env["HTTP_X_METHOD_OVERRIDE"] || env["HTTP_X_URL_SCHEME"] || env["HTTP_FRONT_END_HTTPS"]
+          env["HTTP_X_METHOD_OVERRIDE"] || env["HTTP_X_URL_SCHEME"] || env["HTTP_FRONT_END_HTTPS"] ||
+          env["HTTP_TURBO_FRAME"]
       end
 
       def note_context(names, host)
