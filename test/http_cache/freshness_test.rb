@@ -28,6 +28,8 @@ class HTTPCacheFreshnessTest < Minitest::Test
        ["the first of two equal directives counts", control["max-age=60, max-age=1"], :hit],
        ["the first of two equal directives counts when it is shorter", control["max-age=1, max-age=60"], :miss],
        ["directives of two lines are one list", { "cache-control" => ["x=1", "max-age=60"] }, :hit],
+       ["lines of different encodings are one list", { "cache-control" => ["x=\xFF".b, "é", "max-age=60"] },
+        :hit],
        ["MAX-AGE is max-age", control["MAX-AGE=60"], :hit],
        ["Max-Age is max-age", control["x, Max-Age=60"], :hit],
        ["a quoted number is a number", control['max-age="60"'], :hit],
@@ -155,6 +157,8 @@ class HTTPCacheFreshnessTest < Minitest::Test
        ["a false member is absent", cdn["max-age=60, no-store=?0"], :hit],
        ["unknown members of any type are ignored", cdn['max-age=60, a=1.5, b=:YQ==:, c=("x" y);z, d=*t/1, e=?1, f=@1, g="q\\""'], :hit],
        ["several lines are one dictionary", cdn[["a", "max-age=60"]], :hit],
+       ["lines of different encodings are invalid",
+        cdn[["x=\xFF".b, "é"], "cache-control" => "max-age=60"], :hit],
        *["", "max-age=60,", "Max-Age=60", "max-age=60;", ", max-age=60", "max-age= 60", "max-age=6 0", "max-age=\"60", "a=(1",
          "é=1, max-age=60", "max-age=1234567890123456"].map { |value|
          ["an invalid value is ignored: #{value}", cdn[value, "cache-control" => "max-age=60"], :hit]
