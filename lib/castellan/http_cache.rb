@@ -162,7 +162,7 @@ module Castellan
       case decision
       when :hit then return @reply.stored(request, stored, time)
       when :refresh
-        refresh(request)
+        refresh(request) unless request.no_store?
         return @reply.stored(request, stored, time)
       end
       return @reply.gateway_timeout(request, "only-if-cached") if request.control.key?("only-if-cached")

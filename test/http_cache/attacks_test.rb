@@ -19,7 +19,7 @@ class HTTPCacheAttacksTest < Minitest::Test
   # Unkeyed request fields that frameworks build URLs from.
   %w[X-Forwarded-Host X-Forwarded-Proto X-Forwarded-Port X-Forwarded-Scheme X-Forwarded-Ssl X-Forwarded-Server X-Forwarded-Prefix
      X-Host X-Original-Host X-Original-URL X-Rewrite-URL Forwarded X-HTTP-Method-Override X-HTTP-Method X-Method-Override
-     Front-End-Https X-URL-Scheme].each do |name|
+     Front-End-Https X-URL-Scheme Turbo-Frame].each do |name|
     define_method("test_web_cache_poisoning_kettle_2018_by_#{name}") do
       world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [env["HTTP_#{name.upcase.tr("-", "_")}"] || "clean"]] }
       poison = { name => name == "Forwarded" ? "host=evil.org" : "evil.org" }
@@ -33,8 +33,23 @@ class HTTPCacheAttacksTest < Minitest::Test
 
   def test_web_cache_entanglement_kettle_2020_by_the_port_and_the_case_of_the_host
     world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [env["HTTP_HOST"]]] }
-    ["example.org", "example.org:1337", "EXAMPLE.org", "example.org:80", "a.example.org"].each do |host|
+    %w[example.org example.org:1337 EXAMPLE.org example.org:80 example.org: a.example.org].each do |host|
       2.times { assert_equal host, world.get("/", {}, env: { "HTTP_HOST" => host }).body }
+    end
+  end
+
+  # Host, path, the URL that they look like
+  [
+    ["example.org/a", "/b", "/a/b"], ["example.org/a?", "/b", "/a?/b"], ["example.org/a#", "/b", "/a#/b"]
+  ].each do |host, path, url|
+    define_method("test_the host #{host} does not poison #{url}") do
+      # Without Rack::Lint, which refuses such a Host.
+      cache = Castellan::HTTPCache.new(->(env) { [200, FRESH.dup, [env["PATH_INFO"]]] })
+      read = lambda do |name, at|
+        cache.call(Rack::MockRequest.env_for("http://example.org#{at}", "HTTP_HOST" => name))[2]
+      end
+      2.times { assert_equal ["/b"], read.call(host, path) }
+      assert_equal [url[/[^?#]+/]], read.call("example.org", url)
     end
   end
 
@@ -79,6 +94,21 @@ class HTTPCacheAttacksTest < Minitest::Test
     world.get("/", { "Forwarded" => "for=192.0.2.1;proto=https;by=10.0.0.1" })
     assert_predicate world.get("/", { "Forwarded" => 'for="[2001:db8::1]:80";proto=https;by=10.0.0.2' }), :hit?
     refute_predicate world.get("/", { "Forwarded" => "for=192.0.2.1;proto=http" }), :hit?
+  end
+
+  # Field of the request, fields of the response: inner middlewares take credentials out of the environment.
+  [
+    ["Authorization", FRESH], ["Cache-Control", FRESH],
+    ["Accept-Language", { "vary" => "accept-language", **FRESH }],
+    ["Cookie", { "last-modified" => "Sun, 01 Feb 2026 08:00:00 GMT" }]
+  ].each do |name, fields|
+    define_method("test_#{name} that the application deletes from the environment still counts") do
+      world = Castellan::CachedApplication.new do |env|
+        [200, fields.dup, [env.delete("HTTP_#{name.upcase.tr("-", "_")}") || "nobody"]]
+      end
+      assert_equal "no-store", world.get("/", { name => "no-store" }).body
+      assert_equal ["nobody", false], [(answered = world.get).body, answered.hit?]
+    end
   end
 
   # Errors that an attacker provokes with a header field are not stored for others.

@@ -28,6 +28,8 @@ class HTTPCacheFreshnessTest < Minitest::Test
        ["the first of two equal directives counts", control["max-age=60, max-age=1"], :hit],
        ["the first of two equal directives counts when it is shorter", control["max-age=1, max-age=60"], :miss],
        ["directives of two lines are one list", { "cache-control" => ["x=1", "max-age=60"] }, :hit],
+       ["lines of different encodings are one list", { "cache-control" => ["x=\xFF".b, "é", "max-age=60"] },
+        :hit],
        ["MAX-AGE is max-age", control["MAX-AGE=60"], :hit],
        ["Max-Age is max-age", control["x, Max-Age=60"], :hit],
        ["a quoted number is a number", control['max-age="60"'], :hit],
@@ -50,19 +52,36 @@ class HTTPCacheFreshnessTest < Minitest::Test
        ["an invalid max-age does not leave Expires", expires[60, "cache-control" => "max-age=x"], :miss]
 
   rows "RFC 9111 §5.3",
-       *["0", "-1", "", "now", "Thu, 18 Aug 2050 02:01:18", "Thu, 18 Aug 2050 02:01:18 UTC", "Thu, 18 Aug 2050 02:01:18 +0000",
+       *["0", "-1", "", "now", "Thu, 18 Aug 2050 02:01:18", "Thu, 18 Aug 2050 02:01:18 CET", "Thu, 18 Aug 2050 02:01:18 +0000",
          "Thu, 18 Aug 50 02:01:18 GMT", "Thu, 18 Aug 2050 25:01:18 GMT", "Thu, 31 Feb 2050 02:01:18 GMT", "2050-08-18T02:01:18Z",
-         "Thu, 18  Aug 2050 02:01:18 GMT", "18 Aug 2050 02:01:18 GMT", "thu, 18 aug 2050 02:01:18 gmt", "Thu, 18 Aug 2050 2:01:18 GMT",
+         "Thu, 18  Aug 2050 02:01:18 GMT", "18 Aug 2050 02:01:18 GMT", "Thu, 18 Aug 2050 2:01:18 GMT",
          "Thu, 18 Aug 2050 02:01:18 GMT, Thu, 18 Aug 2050 02:01:18 GMT"].map { |value|
          ["Expires: #{value} is stale", { "expires" => value }, :miss]
        },
        ["Expires of the IMF format is fresh", { "expires" => "Thu, 18 Aug 2050 02:01:18 GMT" }, :hit],
        ["Expires of the RFC 850 format is fresh", { "expires" => "Thursday, 18-Aug-50 02:01:18 GMT" }, :hit],
+       *["thu, 18 aug 2050 02:01:18 gmt", "THURSDAY, 18-AUG-50 02:01:18 GMT",
+         "thu aug 18 02:01:18 2050"].map { |value|
+         ["case does not count in Expires: #{value}", { "expires" => value }, :hit]
+       },
+       ["UTC is GMT in Expires", { "expires" => "Thu, 18 Aug 2050 02:01:18 UTC" }, :hit],
        ["Expires of the RFC 850 format of the last century is stale", { "expires" => "Sunday, 18-Aug-96 02:01:18 GMT" }, :miss],
        ["Expires of the asctime format is fresh", { "expires" => "Thu Aug 18 02:01:18 2050" }, :hit],
        ["Expires of the asctime format with a one digit day is fresh", { "expires" => "Thu Aug  8 02:01:18 2050" }, :hit],
        ["the first of two Expires counts", { "expires" => ["0", "Thu, 18 Aug 2050 02:01:18 GMT"] }, :miss],
        ["Expires of the year 9999 is fresh", { "expires" => "Fri, 31 Dec 9999 23:59:59 GMT" }, :hit]
+
+  # date, its year for a reader of the 1st of March 2026
+  [
+    ["Saturday, 29-Feb-76 23:59:59 GMT", 2076], ["Monday, 02-Mar-76 00:00:00 GMT", 1976],
+    ["Thursday, 18-Aug-50 02:01:18 GMT", 2050], ["Sunday, 06-Nov-94 08:49:37 GMT", 1994],
+    ["Friday, 31-Dec-99 23:59:59 GMT", 1999], ["Saturday, 01-Jan-00 00:00:00 GMT", 2000]
+  ].each do |text, year|
+    define_method("test_RFC 9110 §5.6.7: #{text} is of #{year}") do
+      seconds = Castellan::HTTPCache::HTTPDate.parse(text, now: Time.utc(2026, 3, 1).to_i)
+      assert_equal year, Time.at(seconds).utc.year
+    end
+  end
 
   modified = lambda do |seconds, **more|
     ->(world) { { "last-modified" => world.date(-seconds), "date" => world.date }.merge(more) }
@@ -138,6 +157,8 @@ class HTTPCacheFreshnessTest < Minitest::Test
        ["a false member is absent", cdn["max-age=60, no-store=?0"], :hit],
        ["unknown members of any type are ignored", cdn['max-age=60, a=1.5, b=:YQ==:, c=("x" y);z, d=*t/1, e=?1, f=@1, g="q\\""'], :hit],
        ["several lines are one dictionary", cdn[["a", "max-age=60"]], :hit],
+       ["lines of different encodings are invalid",
+        cdn[["x=\xFF".b, "é"], "cache-control" => "max-age=60"], :hit],
        *["", "max-age=60,", "Max-Age=60", "max-age=60;", ", max-age=60", "max-age= 60", "max-age=6 0", "max-age=\"60", "a=(1",
          "é=1, max-age=60", "max-age=1234567890123456"].map { |value|
          ["an invalid value is ignored: #{value}", cdn[value, "cache-control" => "max-age=60"], :hit]

@@ -115,7 +115,10 @@ class HTTPCacheInvalidationTest < Minitest::Test
   end
 
   # RFC 9110 §4.2.3: with and without the default port it is one URI.
-  [{ "HTTP_HOST" => "example.org:80" }, { "HTTP_HOST" => "app:3000", "HTTP_X_FORWARDED_HOST" => "example.org:80" }].each do |fields|
+  [
+    { "HTTP_HOST" => "example.org:80" }, { "HTTP_HOST" => "example.org:" },
+    { "HTTP_HOST" => "app:3000", "HTTP_X_FORWARDED_HOST" => "example.org:80" }
+  ].each do |fields|
     define_method("test_RFC 9111 §4.4: a change and a purge reach #{fields.values.join(" as ")}") do
       world = world_with("/a")
       read = -> { world.get("/a", {}, env: fields) }

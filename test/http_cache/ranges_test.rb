@@ -16,6 +16,7 @@ class HTTPCacheRangesTest < Minitest::Test
     ["bytes=-30", 206, CONTENT, "bytes 0-9/10"],
     ["bytes=0-0", 206, "0", "bytes 0-0/10"],
     ["bytes=9-9", 206, "9", "bytes 9-9/10"],
+    ["bytes=0-18446744073709551615", 206, CONTENT, "bytes 0-9/10"],
     ["bytes=8-99", 206, "89", "bytes 8-9/10"],
     ["BYTES=1-1", 206, "1", "bytes 1-1/10"],
     ["bytes= 1-1", 206, "1", "bytes 1-1/10"],
@@ -68,8 +69,30 @@ class HTTPCacheRangesTest < Minitest::Test
     end
   end
 
+  def test_a_416_cannot_be_stored_by_another_cache
+    fields = { "etag" => '"a"', "last-modified" => MODIFIED, "expires" => MODIFIED, "vary" => "accept",
+               "cdn-cache-control" => "max-age=60" }
+    headers = world(fields).tap(&:get).get("/", { "Range" => "bytes=10-" }).headers
+    assert_equal %w[age cache-control cache-status content-length content-range date vary], headers.keys.sort
+    assert_equal "no-store", headers["cache-control"]
+  end
+
+  def test_the_digest_of_the_content_is_not_sent_with_a_part
+    world("content-digest" => "sha-256=:eA==:", "repr-digest" => "sha-256=:eA==:").get
+    digests = [{}, { "Range" => "bytes=0-1" }, { "Range" => "bytes=10-" }].map do |fields|
+      @world.get("/", fields).headers.slice("content-digest", "repr-digest").keys
+    end
+    assert_equal [%w[content-digest repr-digest], %w[repr-digest], %w[repr-digest]], digests
+  end
+
   def test_a_condition_comes_before_the_range
     assert_equal 304, world("etag" => '"a"').tap(&:get).get("/", { "Range" => "bytes=0-1", "If-None-Match" => '"a"' }).status
+  end
+
+  def test_empty_content_has_no_ranges
+    empty = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60" }, []] }
+    empty.get
+    ["bytes=0-", "bytes=-5"].each { |range| assert_equal 200, empty.get("/", { "Range" => range }).status }
   end
 
   def test_head_and_other_statuses_have_no_ranges

@@ -108,9 +108,31 @@ class HTTPCacheRequestsTest < Minitest::Test
     world.get
     world.later(20)
     connection = { "rack.early_hints" => ->(_) {}, "rack.response_finished" => [] }
-    assert_equal 206, world.get("/", { "Range" => "bytes=0-0" }, env: connection).status
+    assert_equal 206, world.get("/", { "Range" => "bytes=0-0", "If-Match" => '"b"' }, env: connection).status
     world.cache.refreshes.wait
-    assert_equal [nil, '"a"', nil, nil], world.requests.last.values_at("HTTP_RANGE", "HTTP_IF_NONE_MATCH", *connection.keys)
+    names = ["HTTP_IF_NONE_MATCH", "HTTP_RANGE", "HTTP_IF_MATCH", *connection.keys]
+    assert_equal ['"a"', nil, nil, nil, nil], world.requests.last.values_at(*names)
+  end
+
+  def test_a_head_is_refreshed_in_the_background_by_a_get
+    fields = { "cache-control" => "max-age=10, stale-while-revalidate=100" }
+    world = Castellan::CachedApplication.new { [200, fields.dup, ["old"]] }
+    world.get
+    world.later(20)
+    world.answer { [200, { "cache-control" => "max-age=10" }, ["new"]] }
+    world.head
+    world.cache.refreshes.wait
+    assert_equal ["new", true], [(answered = world.get).body, answered.hit?]
+  end
+
+  def test_a_request_with_no_store_is_not_repeated_in_the_background
+    fields = { "cache-control" => "max-age=10, stale-while-revalidate=100" }
+    world = Castellan::CachedApplication.new { [200, fields.dup, ["x"]] }
+    world.get
+    world.later(20)
+    assert_predicate world.get("/", { "Cache-Control" => "no-store" }), :hit?
+    world.cache.refreshes.wait
+    assert_equal 1, world.requests.size
   end
 
   def test_a_failing_background_request_keeps_the_stale_response_and_is_logged

@@ -93,12 +93,15 @@ class HTTPCacheStoringTest < Minitest::Test
         { with: ->(test, first, second) { test.assert_equal ["a=1", nil], [first["set-cookie"], second["set-cookie"]] } }],
        ["a heuristic does not store what a cookie asked for", MODIFIED, :miss, { request: { "Cookie" => "session=1" } }],
        ["a heuristic is not used for a cookie", MODIFIED, :miss, { second: { "Cookie" => "session=1" } }],
+       *%w[X-Api-Key X-Auth-Token X-Forwarded-User Proxy-Authorization].map { |name|
+         ["a heuristic does not store what #{name} asked for", MODIFIED, :miss, { request: { name => "1" } }]
+       },
        ["explicit freshness is stored for a cookie", FRESH, :hit, { request: { "Cookie" => "session=1" } }]
 
   KEPT = { "x-unknown" => "1", "content-type" => "text/plain", "content-language" => "de", "server" => "x", "link" => ["<a>", "<b>"],
            "cache-status" => "Inner; hit" }.freeze
   DROPPED = %w[connection keep-alive proxy-connection proxy-authenticate proxy-authentication-info proxy-authorization te
-               transfer-encoding upgrade x-listed].freeze
+               trailer transfer-encoding upgrade x-listed].freeze
 
   rows "RFC 9111 §3.1",
        *KEPT.map { |name, value|
@@ -141,6 +144,26 @@ class HTTPCacheStoringTest < Minitest::Test
       world.later(5)
       assert_equal [expected, 5], [world.get["date"], world.get.age]
     end
+  end
+
+  # RFC 9110 §6.6.1
+  def test_a_date_is_added_to_every_response_that_has_none
+    world = Castellan::CachedApplication.new do |env|
+      [200, env["HTTP_DATED"] ? { "date" => world.date(-9) } : {}, []]
+    end
+    requests = [["POST"], ["HEAD"], ["GET", "/", {}, { input: "fat" }],
+                ["GET", "/", { "Cache-Control" => "only-if-cached" }]]
+    requests.each do |name, path, fields, options|
+      assert_equal world.date, world.call(name, path || "/", fields || {}, **(options || {}))["date"], name
+    end
+    assert_equal world.date(-9), world.post("/", { "Dated" => "1" })["date"]
+  end
+
+  def test_numbers_in_fields_are_strings
+    fields = { "cache-control" => "max-age=60", "age" => 7, "content-length" => 1 }
+    cache = Castellan::HTTPCache.new(->(_env) { [200, fields.dup, ["x"]] }) # Rack::Lint refuses numbers
+    headers = Array.new(2) { cache.call(Rack::MockRequest.env_for("http://example.org/"))[1] }.last
+    assert_equal %w[7 1], headers.values_at("age", "content-length")
   end
 
   def test_capital_field_names_of_old_applications_are_read

@@ -61,10 +61,13 @@ class HTTPCacheValidationTest < Minitest::Test
     assert_equal %w[age cache-control cache-status content-location date etag expires vary], headers.keys.sort
   end
 
-  def test_only_stored_responses_of_status_200_are_compared
-    world = Castellan::CachedApplication.new { [404, { "cache-control" => "max-age=60", "etag" => '"a"' }, ["no"]] }
-    world.get
-    assert_equal 404, world.get("/", { "If-None-Match" => '"a"' }).status
+  def test_only_stored_responses_of_a_2xx_status_are_compared
+    [[203, 304], [404, 404], [301, 301]].each do |status, answered|
+      fields = { "cache-control" => "max-age=60", "etag" => '"a"' }
+      world = Castellan::CachedApplication.new { [status, fields.dup, ["x"]] }
+      world.get
+      assert_equal answered, world.get("/", { "If-None-Match" => '"a"' }).status
+    end
   end
 
   def test_without_a_stored_response_the_clients_conditions_are_forwarded
@@ -194,6 +197,32 @@ class HTTPCacheValidationTest < Minitest::Test
     assert_equal 503, world.get.status
     world.answer { |env| [env["HTTP_IF_NONE_MATCH"] == '"a"' ? 304 : 200, {}, []] }
     assert_equal "content", world.get.body
+  end
+
+  # A part or a failed condition is the answer to a field that one client sent.
+  [206, 304, 412, 416].each do |status|
+    define_method("test_a #{status} leaves the stored response") do
+      world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60" }, ["content"]] }
+      world.get
+      world.answer { [status, {}, []] }
+      fields = { "Range" => "bytes=90-", "If-Match" => '"b"', "If-None-Match" => '"c"',
+                 "Cache-Control" => "no-cache" }
+      assert_equal status, world.get("/", fields).status
+      assert_equal ["content", true], [(answered = world.get).body, answered.hit?]
+    end
+  end
+
+  # method, fields of the response
+  [
+    ["GET", { "etag" => '"a"' }], ["GET", { "etag" => '"b"' }], ["HEAD", { "etag" => '"b"' }]
+  ].each do |name, fields|
+    define_method("test_a #{name} with no-store that is answered by #{fields} leaves the stored response") do
+      world = world_with({})
+      world.answer { |env| [env["HTTP_IF_NONE_MATCH"] ? 304 : 200, fields.dup, []] }
+      world.call(name, "/", { "Cache-Control" => "no-store" })
+      world.answer { [304, { "etag" => '"a"' }, []] }
+      assert_equal ["content", '"a"'], [world.get.body, world.requests.last["HTTP_IF_NONE_MATCH"]]
+    end
   end
 
   # sentence, fields of the HEAD response, what a GET is afterwards

@@ -80,6 +80,26 @@ class HTTPCacheVaryTest < Minitest::Test
     assert_equal 2, world.requests.size
   end
 
+  def test_a_newer_default_response_without_vary_does_not_hide_the_one_that_matches
+    world = Castellan::CachedApplication.new do |env|
+      vary = env["HTTP_FOO"] ? { "vary" => "foo" } : {}
+      [200, { "cache-control" => "max-age=60", **vary }, [env["HTTP_FOO"] || "none"]]
+    end
+    world.get("/", { "Foo" => "1" })
+    world.later(2)
+    assert_equal %w[none 1 none], [world.get.body, world.get("/", { "Foo" => "1" }).body, world.get.body]
+    assert_equal 2, world.requests.size
+  end
+
+  def test_a_response_that_has_lost_its_vary_replaces_the_one_that_had_it
+    fields = { "cache-control" => "max-age=5", "vary" => "foo" }
+    world = Castellan::CachedApplication.new { [200, fields.dup, ["x"]] }
+    world.get("/", { "Foo" => "1" })
+    world.later(10)
+    fields = { "cache-control" => "max-age=60" }
+    assert_equal [false, true], Array.new(2) { world.get("/", { "Foo" => "1" }).hit? }
+  end
+
   def test_the_variant_that_was_selected_is_validated
     world = Castellan::CachedApplication.new { |env| [200, { "cache-control" => "max-age=5", "vary" => "foo", "etag" => "\"#{env["HTTP_FOO"]}\"" }, [env["HTTP_FOO"]]] }
     %w[a b].each { |value| world.get("/", { "Foo" => value }) }

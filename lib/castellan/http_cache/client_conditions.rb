@@ -14,7 +14,7 @@ module Castellan
       module_function
 
       # @param env [Hash] Rack environment
-      # @param stored [StoredResponse] of status 200
+      # @param stored [StoredResponse] of status 2xx
       def not_modified?(env, stored)
         tags = env["HTTP_IF_NONE_MATCH"]
         return none_match?(tags, stored.etag) if tags

@@ -5,25 +5,31 @@ module Castellan
     # Reads the cache key of a request, and the directives that the client sends to caches (RFC 9111 §2, §5.2.1).
     #
     # The key is the URI that the client sees: scheme, authority, path and query, exactly. Fields that change
-    # what an application takes for its URI (X-Forwarded-Host, X-Original-URL, …) are the {#context}. Responses
-    # of different contexts are stored apart, so that nobody can change another client's response with such a
-    # field, and one purge of the URI deletes all of them.
+    # what an application takes for its URI (X-Forwarded-Host, X-Original-URL, …), and Turbo-Frame, for which
+    # turbo-rails leaves the layout out, are the {#context}. Responses of different contexts are stored apart,
+    # so that nobody can change another client's response with such a field, and one purge of the URI deletes
+    # all of them.
     class ClientRequest
       PREFIX = "castellan:http:1:"
       # Unkeyed inputs of web cache poisoning (Kettle 2018) and of cache-poisoned denial of service (Nguyen 2019).
       FORWARDING = %w[HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO HTTP_X_FORWARDED_PORT HTTP_FORWARDED HTTP_X_FORWARDED_SCHEME
                       HTTP_X_FORWARDED_SSL HTTP_X_FORWARDED_SERVER HTTP_X_FORWARDED_PREFIX HTTP_X_HOST HTTP_X_ORIGINAL_HOST
                       HTTP_X_ORIGINAL_URL HTTP_X_REWRITE_URL HTTP_X_HTTP_METHOD_OVERRIDE HTTP_X_HTTP_METHOD HTTP_X_METHOD_OVERRIDE
-                      HTTP_X_URL_SCHEME HTTP_FRONT_END_HTTPS].freeze
+                      HTTP_X_URL_SCHEME HTTP_FRONT_END_HTTPS HTTP_TURBO_FRAME].freeze
+      # Fields that name the sender. Only Authorization has rules in RFC 9111; the others forbid guesses.
+      IDENTITY = %w[HTTP_COOKIE HTTP_AUTHORIZATION HTTP_PROXY_AUTHORIZATION HTTP_X_API_KEY HTTP_X_AUTH_TOKEN
+                    HTTP_X_ACCESS_TOKEN HTTP_REMOTE_USER HTTP_X_REMOTE_USER HTTP_X_FORWARDED_USER
+                    HTTP_X_FORWARDED_EMAIL HTTP_X_SSL_CLIENT_CERT].freeze
       AUTHORITY = /\A[a-z0-9.:\[\]_-]+\z/
-      WITHOUT_DEFAULT_PORT = /\A[a-z0-9.:\[\]_-]+(?<!:80|:443)\z/
+      WITHOUT_DEFAULT_PORT = /\A[a-z0-9.:\[\]_-]+(?<!:80|:443|:)\z/
       PORTS = { "http" => "80", "https" => "443" }.freeze
       PEERS = /(?:\A|;)\s*(?:for|by)=(?:"[^"]*"|[^;,]*)/i
       NO_CACHE = Directives.parse("no-cache")
       NO_CONTEXT = ""
-      private_constant :FORWARDING, :AUTHORITY, :WITHOUT_DEFAULT_PORT, :PORTS, :PEERS, :NO_CACHE, :NO_CONTEXT
+      private_constant :FORWARDING, :IDENTITY, :AUTHORITY, :WITHOUT_DEFAULT_PORT, :PORTS, :PEERS
+      private_constant :NO_CACHE, :NO_CONTEXT
 
-      # @return [Hash] Rack environment
+      # @return [Hash] Rack environment, which the application may change
       attr_reader :env
       # @return [String] "GET"
       attr_reader :http_method
@@ -42,7 +48,7 @@ module Castellan
         end
 
         scheme = scheme.downcase
-        authority = authority.downcase.delete_suffix(":#{PORTS[scheme]}")
+        authority = authority.downcase.delete_suffix(":#{PORTS[scheme]}").delete_suffix(":")
         "#{PREFIX}#{scheme}://#{authority}#{"/" unless rest.start_with?("/")}#{rest.delete_suffix("?")}"
       end
 
@@ -50,6 +56,7 @@ module Castellan
       # @param directives [Boolean] whether the client's Cache-Control is read
       def initialize(env, directives: true)
         @env = env
+        @original = nil
         @http_method = env["REQUEST_METHOD"]
         @reads_directives = directives
         @scheme = env["rack.url_scheme"] || "http"
@@ -59,6 +66,17 @@ module Castellan
         query = bytes("QUERY_STRING")
         query = nil if query && query.empty?
         @key = "#{PREFIX}#{@scheme}://#{@authority}#{bytes("SCRIPT_NAME")}#{bytes("PATH_INFO")}#{"?#{query}" if query}"
+      end
+
+      # Copies the environment before the application gets it. Some middlewares delete Authorization or
+      # rewrite Accept-Language, but the client's own fields decide what may be stored, and for whom.
+      def preserve
+        @original ||= @env.dup
+      end
+
+      # @return [Hash] the environment as the client sent it
+      def original
+        @original || @env
       end
 
       # @return [String] scheme and authority
@@ -77,11 +95,11 @@ module Castellan
 
       # @return [Boolean] whether the request's content may have been personal: it identifies its sender
       def identified?
-        @env.key?("HTTP_COOKIE") || authorized?
+        IDENTITY.any? { |name| original.key?(name) }
       end
 
       def authorized?
-        @env.key?("HTTP_AUTHORIZATION")
+        original.key?("HTTP_AUTHORIZATION")
       end
 
       # @return [Boolean] whether the request has content (a "fat GET"), asks for another protocol, or has a path that the server has
@@ -95,7 +113,7 @@ module Castellan
       # @return [Directives] of the client; Pragma counts where Cache-Control is absent
       def control
         @control ||= if !@reads_directives then Directives::NONE
-                     elsif (value = @env["HTTP_CACHE_CONTROL"]) then Directives.parse(value)
+                     elsif (value = original["HTTP_CACHE_CONTROL"]) then Directives.parse(value)
                      elsif bytes("HTTP_PRAGMA")&.match?(/(?:\A|,)\s*no-cache\s*(?:,|\z)/i) then NO_CACHE
                      else Directives::NONE
                      end
@@ -103,13 +121,13 @@ module Castellan
 
       # @return [Boolean] whether no part of the exchange may be stored, also if other directives are not read
       def no_store?
-        value = @env["HTTP_CACHE_CONTROL"] and Directives.parse(value).key?("no-store")
+        value = original["HTTP_CACHE_CONTROL"] and Directives.parse(value).key?("no-store")
       end
 
       private
 
       def bytes(name)
-        HeaderFields.bytes(@env[name])
+        HeaderFields.bytes(original[name])
       end
 
       def note_forwarding(env)
@@ -122,7 +140,7 @@ module Castellan
         host = @authority
         @authority = @authority.downcase
         rest = present.reject { |name| consumed?(name, bytes(name)) }
-        @authority = @authority.delete_suffix(":#{PORTS[@scheme]}")
+        @authority = @authority.delete_suffix(":#{PORTS[@scheme]}").delete_suffix(":")
         note_context(rest, host)
       end
 
@@ -132,12 +150,14 @@ module Castellan
           env["HTTP_X_FORWARDED_SCHEME"] || env["HTTP_X_FORWARDED_SSL"] || env["HTTP_X_FORWARDED_SERVER"] ||
           env["HTTP_X_FORWARDED_PREFIX"] || env["HTTP_X_HOST"] || env["HTTP_X_ORIGINAL_HOST"] || env["HTTP_X_ORIGINAL_URL"] ||
           env["HTTP_X_REWRITE_URL"] || env["HTTP_X_HTTP_METHOD_OVERRIDE"] || env["HTTP_X_HTTP_METHOD"] ||
-          env["HTTP_X_METHOD_OVERRIDE"] || env["HTTP_X_URL_SCHEME"] || env["HTTP_FRONT_END_HTTPS"]
+          env["HTTP_X_METHOD_OVERRIDE"] || env["HTTP_X_URL_SCHEME"] || env["HTTP_FRONT_END_HTTPS"] ||
+          env["HTTP_TURBO_FRAME"]
       end
 
       def note_context(names, host)
         parts = names.map { |name| "#{name}=#{name == "HTTP_FORWARDED" ? bytes(name).gsub(PEERS, "") : bytes(name)}" }
-        parts << "host=#{host}" unless host == @authority
+        # A Host such as "example.org/a" would make the URI of another path.
+        parts << "host=#{host}" unless host == @authority && host.match?(AUTHORITY)
         @context = parts.join("\0")
       end
 

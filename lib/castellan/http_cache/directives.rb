@@ -22,7 +22,7 @@ module Castellan
       # @param value [String, Array<String>, nil]
       # @return [Directives]
       def self.parse(value)
-        value = value.join(",") if value.is_a?(Array)
+        value = HeaderFields.combined(value) if value.is_a?(Array)
         return NONE if value.nil? || value.empty?
 
         directives = {}
@@ -33,8 +33,7 @@ module Castellan
       # @param value [String, Array<String>] a targeted field, such as CDN-Cache-Control
       # @return [Directives, nil] nil if it is empty or invalid, and therefore ignored (RFC 9213 §2.1)
       def self.targeted(value)
-        value = value.join(", ") if value.is_a?(Array)
-        members = StructuredField.dictionary(value)
+        members = StructuredField.dictionary(HeaderFields.combined(value))
         return if members.nil? || members.empty?
 
         new(members.reject { |_, member| member == false }.to_h { |name, member| [name, argument(name, member)] })

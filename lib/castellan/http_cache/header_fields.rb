@@ -4,14 +4,16 @@ module Castellan
   class HTTPCache
     # Functions of response header fields: Hashes of lower-case names and Strings or Arrays of Strings.
     module HeaderFields
-      # Never stored: they belong to one connection (RFC 9110 §7.6.1) or to one proxy (RFC 9111 §3.1). Age is
-      # stored as a number.
+      # Never stored: they belong to one connection (RFC 9110 §7.6.1) or to one proxy (RFC 9111 §3.1), or
+      # announce trailers, which are not stored. Age is stored as a number.
       UNSTORED = %w[connection keep-alive proxy-connection proxy-authenticate proxy-authentication-info proxy-authorization te
-                    transfer-encoding upgrade age].freeze
+                    trailer transfer-encoding upgrade age].freeze
+      # Digests of the whole content, which are wrong for a part of it (RFC 9530 §2).
+      DIGESTS = %w[content-digest content-md5].freeze
       # Left alone by a 304, because the stored bytes depend on them (RFC 9111 §3.2).
-      KEPT = %w[content-length content-encoding content-range].freeze
+      KEPT = (%w[content-length content-encoding content-range] + DIGESTS).freeze
       # Not sent with a 304 (RFC 9110 §15.4.5).
-      OF_CONTENT = %w[content-length content-encoding content-range content-type content-language].freeze
+      OF_CONTENT = (KEPT + %w[content-type content-language]).freeze
       private_constant :UNSTORED, :KEPT
 
       module_function
@@ -24,6 +26,7 @@ module Castellan
           next if value.nil?
 
           name = name.to_s.downcase
+          value = value.to_s if value.is_a?(Numeric) || value.is_a?(Symbol) # which servers tolerate
           value = value.b.split("\n") if value.is_a?(String) && value.include?("\n")
           fields[name] = fields.key?(name) ? [*fields[name], *value] : value
         end

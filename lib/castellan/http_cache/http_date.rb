@@ -8,16 +8,17 @@ module Castellan
     #   HTTPDate.parse("0")                               # => nil
     #   HTTPDate.format(784_111_777)                      # => "Sun, 06 Nov 1994 08:49:37 GMT"
     #
-    # Accepts the three formats and nothing else: another zone or a missing part makes a date invalid.
+    # Accepts the three formats, in upper or lower case and with UTC for GMT (RFC 9111 §4.2). Any other zone
+    # or a missing part makes a date invalid.
     module HTTPDate
       DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
       LONG_DAY = "(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)"
       MONTHS = %w[Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec].each_with_index.to_h { |name, index| [name, index + 1] }.freeze
       MONTH = "(?<month>#{MONTHS.keys.join("|")})".freeze
       CLOCK = '(?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)'
-      IMF = /\A#{DAY}, (?<day>\d\d) #{MONTH} (?<year>\d{4}) #{CLOCK} GMT\z/
-      RFC850 = /\A#{LONG_DAY}, (?<day>\d\d)-#{MONTH}-(?<year>\d\d) #{CLOCK} GMT\z/
-      ASCTIME = /\A#{DAY} #{MONTH} (?<day>[ \d]\d) #{CLOCK} (?<year>\d{4})\z/
+      IMF = /\A#{DAY}, (?<day>\d\d) #{MONTH} (?<year>\d{4}) #{CLOCK} (?:GMT|UTC)\z/i
+      RFC850 = /\A#{LONG_DAY}, (?<day>\d\d)-#{MONTH}-(?<year>\d\d) #{CLOCK} (?:GMT|UTC)\z/i
+      ASCTIME = /\A#{DAY} #{MONTH} (?<day>[ \d]\d) #{CLOCK} (?<year>\d{4})\z/i
       private_constant :DAY, :LONG_DAY, :MONTHS, :MONTH, :CLOCK, :IMF, :RFC850, :ASCTIME
 
       module_function
@@ -29,8 +30,8 @@ module Castellan
         return unless text && text.ascii_only? && text.size <= 40 # the longest is 33
         return unless (match = IMF.match(text) || RFC850.match(text) || ASCTIME.match(text))
 
-        year = match[:year].size == 2 ? century(match[:year].to_i, now) : match[:year].to_i
-        seconds(year, match)
+        year = match[:year].to_i
+        match[:year].size == 2 ? in_century(year, match, now) : seconds(year, match)
       end
 
       # @param seconds [Numeric]
@@ -39,12 +40,13 @@ module Castellan
         Time.at(seconds.to_i).utc.strftime("%a, %d %b %Y %H:%M:%S GMT")
       end
 
-      # More than 50 years in the future is the past (RFC 9110 §5.6.7).
-      def century(year, now)
-        this_year = Time.at(now).utc.year
-        full = (this_year / 100 * 100) + year
-        full -= 100 if full > this_year + 50
-        full
+      # A date more than 50 years in the future is one of the past (RFC 9110 §5.6.7).
+      def in_century(year, match, now)
+        today = Time.at(now).utc
+        year += today.year / 100 * 100
+        date = seconds(year, match)
+        latest = Time.utc(today.year + 50, today.month, today.day).to_i
+        date && date > latest ? seconds(year - 100, match) : date
       end
 
       def seconds(year, match)
@@ -52,12 +54,12 @@ module Castellan
         return if hour > 23 || minute > 59 || second > 60
 
         day = match[:day].to_i
-        time = Time.utc(year, MONTHS.fetch(match[:month]), day, hour, minute, [second, 59].min)
+        time = Time.utc(year, MONTHS.fetch(match[:month].capitalize), day, hour, minute, [second, 59].min)
         time.to_i if time.day == day # not the 31st of February
       rescue ArgumentError
         nil
       end
-      private_class_method :century, :seconds
+      private_class_method :in_century, :seconds
     end
   end
 end

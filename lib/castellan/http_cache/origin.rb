@@ -38,6 +38,7 @@ module Castellan
         stored = found.stored
         validated = !request.head? && stored&.validator? ? stored : nil
         requested_at = now
+        request.preserve
         status, headers, body = validated ? with_validators(request.env, stored) { @app.call(request.env) } : @app.call(request.env)
         received = Received.new(request, found, reason, status.to_i, HeaderFields.normalize(headers), body, requested_at, now)
         return instead_of_error(received) if ERRORS.include?(received.status) && stored && usable?(request, stored)
@@ -112,7 +113,7 @@ module Castellan
         stored = received.found.stored
         received.close
         unless same_validator?(received.fields, stored)
-          @storage.drop(received.found)
+          drop(received)
           return fetch(received.request, Storage::Found.new(nil, nil, received.found.seen), received.reason)
         end
 
@@ -131,7 +132,7 @@ module Castellan
         policy = policy(received, stored.status, fields)
         tags = policy.storable? ? tags(received.request, fields, received.requested_at) : nil
         fresh = policy.build(stored.content, tags: tags || [])
-        return Shared.new(fresh).tap { @storage.drop(received.found) } unless tags
+        return Shared.new(fresh).tap { drop(received) } unless tags
 
         share(received, policy, fresh, replaces: true)
       end
@@ -174,8 +175,13 @@ module Castellan
       end
 
       def unstored(received)
-        @storage.drop(received.found) unless received.status >= 500 || received.request.no_store?
+        drop(received) unless received.status >= 500 || StoragePolicy::PARTIAL.include?(received.status)
         Fetched.new(forwarded(received))
+      end
+
+      # A request with no-store changes nothing that is stored.
+      def drop(received)
+        @storage.drop(received.found) unless received.request.no_store?
       end
 
       def forwarded(received, stored: false)
@@ -232,7 +238,7 @@ module Castellan
         request = received.request
         ttl = [stored.remaining(received.received_at), 0].max + [stored.while_revalidate, stored.if_error, kept(stored)].max
         written = @storage.write(request, stored, policy.vary, received.found, ttl: [ttl, 1].max, replaces: replaces)
-        Shared.new(stored, written ? policy.vary : nil, Vary.signature(policy.vary, request.env))
+        Shared.new(stored, written ? policy.vary : nil, Vary.signature(policy.vary, request.original))
       end
 
       # Without a validator a stale response is of use only to clients that ask for one (max-stale, stale-if-error).
@@ -244,7 +250,7 @@ module Castellan
       def head(received)
         stored = received.found.stored
         if received.status == 200 && stored
-          same_content?(received.fields, stored) ? freshen(received, stored) : @storage.drop(received.found)
+          same_content?(received.fields, stored) ? freshen(received, stored) : drop(received)
         end
         Fetched.new(forwarded(received))
       end
@@ -253,7 +259,8 @@ module Castellan
         return false if fields.key?("etag") && HeaderFields.first(fields["etag"]) != stored.etag
         return false if fields.key?("last-modified") && HeaderFields.first(fields["last-modified"]) != stored.last_modified
 
-        !fields.key?("content-length") || fields["content-length"].to_i == stored.content.bytesize
+        length = HeaderFields.first(fields["content-length"])
+        length.nil? || length.to_i == stored.content.bytesize
       end
 
       # @return [Array, nil] nil if a tag was invalidated after the request, or there are too many to check

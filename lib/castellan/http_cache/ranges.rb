@@ -14,15 +14,18 @@ module Castellan
     # "Apache Killer", CVE-2011-3192).
     module Ranges
       MOST = 32
-      SPEC = /\A(?:(?<first>\d{1,18})-(?<last>\d{1,18})?|-(?<suffix>\d{1,18}))\z/
+      SPEC = /\A(?:(?<first>\d{1,40})-(?<last>\d{1,40})?|-(?<suffix>\d{1,40}))\z/
       private_constant :MOST, :SPEC
 
       module_function
 
       # @param value [String] Range field
       # @param size [Integer] bytes
-      # @return [Array<(Integer, Integer)>, nil] satisfiable ranges; nil if the field is ignored
+      # @return [Array<(Integer, Integer)>, nil] satisfiable ranges; nil if the field is ignored, as for empty
+      #   content
       def parse(value, size)
+        return if size.zero?
+
         specs = HeaderFields.bytes(value)[/\A\s*bytes\s*=(.*)\z/i, 1] or return
         return if specs.count(",") >= MOST
 
@@ -39,6 +42,8 @@ module Castellan
       def answer(fields, content, ranges)
         size = content.bytesize
         return unsatisfiable(fields, size) if ranges.empty?
+
+        HeaderFields::DIGESTS.each { |name| fields.delete(name) }
         return several(fields, content, ranges) if ranges.size > 1
 
         offset, length = ranges.first
@@ -62,8 +67,11 @@ module Castellan
         [first, [[last, size - 1].min - first + 1, 0].max]
       end
 
+      # Freshness and validators are those of the content: another cache would store the 416 for its URI.
       def unsatisfiable(fields, size)
-        HeaderFields::OF_CONTENT.each { |name| fields.delete(name) }
+        [*HeaderFields::OF_CONTENT, "expires", "etag", "last-modified"].each { |name| fields.delete(name) }
+        fields.delete_if { |name, _| name.end_with?("-cache-control") }
+        fields["cache-control"] = "no-store"
         fields["content-range"] = "bytes */#{size}"
         fields["content-length"] = "0"
         [416, ""]
@@ -71,7 +79,7 @@ module Castellan
 
       def several(fields, content, ranges)
         boundary = SecureRandom.hex(16)
-        type = fields["content-type"]
+        type = HeaderFields.first(fields["content-type"])
         parts = ranges.map do |offset, length|
           "--#{boundary}\r\n#{"content-type: #{type}\r\n" if type}content-range: " \
           "#{content_range(offset, length, content.bytesize)}\r\n\r\n".b << content.byteslice(offset, length) << "\r\n"

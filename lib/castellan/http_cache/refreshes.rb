@@ -8,8 +8,8 @@ module Castellan
     class Refreshes
       # Keys that belong to the connection of the client or to the end of its request.
       CONNECTION = %w[rack.hijack rack.hijack? rack.hijack_io rack.early_hints rack.response_finished rack.after_reply puma.socket
-                      async.callback HTTP_RANGE HTTP_IF_RANGE HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE HTTP_CACHE_CONTROL
-                      HTTP_PRAGMA].freeze
+                      async.callback HTTP_RANGE HTTP_IF_RANGE HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE HTTP_IF_MATCH
+                      HTTP_IF_UNMODIFIED_SINCE HTTP_CACHE_CONTROL HTTP_PRAGMA].freeze
       private_constant :CONNECTION
 
       # @param most [Integer] threads
@@ -52,6 +52,7 @@ module Castellan
 
       def background(env)
         copy = env.except(*CONNECTION)
+        copy["REQUEST_METHOD"] = "GET" # also for a HEAD, whose response could not replace the stored one
         copy["rack.input"] = StringIO.new.set_encoding(Encoding::BINARY)
         copy
       end

@@ -13,6 +13,7 @@ module Castellan
       def initialize(options)
         @status = options.cache_status
         @debug = @status == :debug
+        @clock = options.clock
       end
 
       # @param request [ClientRequest]
@@ -28,7 +29,7 @@ module Castellan
         fields["age"] = (seconds > LARGEST_AGE ? LARGEST_AGE : seconds.to_i).to_s if age
         fields.merge!(more) if more
         note(fields, request, outcome || "hit; ttl=#{(stored.lifetime - seconds).floor}")
-        status, content = stored.status == 200 ? selected(request.env, stored, fields) : [stored.status, stored.content]
+        status, content = selected(request.original, stored, fields)
         return [status, fields, NOTHING] if status == 304
         return [status, fields, []] if request.head?
 
@@ -38,29 +39,38 @@ module Castellan
       # @return [Array] Rack response
       def forwarded(request, status, fields, body, outcome)
         fields = fields.dup # a streamed body is stored with its fields later
+        fields["date"] ||= date
         note(fields, request, outcome)
         [status, fields, body]
       end
 
       # @return [Array] Rack response of a cache that must not or cannot ask the application (RFC 9111 §5.2.1.7, §5.2.2.2)
       def gateway_timeout(request, detail)
-        fields = { "content-type" => "text/plain", "cache-control" => "no-store", "content-length" => "16" }
+        fields = { "content-type" => "text/plain", "cache-control" => "no-store", "content-length" => "16",
+                   "date" => date }
         note(fields, request, "detail=#{detail}")
         [504, fields, request.head? ? [] : ["Gateway Timeout\n"]]
       end
 
       private
 
+      # RFC 9110 §6.6.1: a recipient with a clock adds the Date that is missing.
+      def date
+        HTTPDate.format(@clock.now.to_f)
+      end
+
+      # Conditions count where the response is 2xx (RFC 9110 §13.2.1), ranges where it is 200 (§14.2).
       def selected(env, stored, fields)
+        return [stored.status, stored.content] unless (200..299).cover?(stored.status)
         return not_modified(fields) if (env.key?("HTTP_IF_NONE_MATCH") || env.key?("HTTP_IF_MODIFIED_SINCE")) &&
                                        ClientConditions.not_modified?(env, stored)
 
         range = env["HTTP_RANGE"]
-        if range && env["REQUEST_METHOD"] == "GET" && ClientConditions.range?(env, stored)
+        if range && stored.status == 200 && env["REQUEST_METHOD"] == "GET" && ClientConditions.range?(env, stored)
           ranges = Ranges.parse(range, stored.content.bytesize)
           return Ranges.answer(fields, stored.content, ranges) if ranges
         end
-        [200, stored.content]
+        [stored.status, stored.content]
       end
 
       def not_modified(fields)

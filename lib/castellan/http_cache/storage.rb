@@ -67,7 +67,8 @@ module Castellan
       # @param names [Array<String>] of the Vary field
       # @param found [Found] of the time before the response was requested
       # @param ttl [Numeric] seconds
-      # @param replaces [Boolean] whether it is the response that was found, updated
+      # @param replaces [Boolean] whether it is the response that was found, updated. One without Vary always
+      #   replaces the one that was found, because {#find} would prefer that one
       # @return [Boolean] whether it was stored
       def write(request, stored, names, found, ttl:, replaces: false)
         bytes = stored.dump or return false
@@ -78,7 +79,7 @@ module Castellan
           if names.empty? && request.context.empty? && !now_there&.start_with?(INDEX)
             @store.write_multi({ request.key => bytes }, ttl: ttl).any?
           else
-            write_variant(request, bytes, names, now_there, ttl, replaces ? found : nil)
+            write_variant(request, bytes, names, now_there, ttl, replaces || names.empty? ? found : nil)
           end
         end
       end
@@ -130,8 +131,14 @@ module Castellan
         places = index.lists.map { |names| place(request, index, names) }
         values = @store.read_multi(places)
         found = places.filter_map { |key| (stored = valid(load(key, values[key]))) && [stored, key] }
-        stored, key = found.size > 1 ? found.max_by { |response, _| [response.date, response.received_at] } : found.first
+        stored, key = found.size > 1 ? found.max_by { |response, _| preference(response) } : found.first
         Found.new(stored, key, seen, "vary-miss")
+      end
+
+      # Prefers the newest, and one with Vary to one without: applications forget Vary in the response to a
+      # request without preferences, which then matches every request (RFC 9111 §4.1).
+      def preference(stored)
+        [stored.fields.key?("vary") ? 1 : 0, stored.date, stored.received_at]
       end
 
       def write_variant(request, bytes, names, now_there, ttl, replaced)
@@ -164,7 +171,9 @@ module Castellan
       # The token is of this URI alone. Lengths keep values apart from each other.
       def place(request, index, names, context: request.context)
         place = "#{VARIANT}#{index.token}:#{names.join(",")}:#{context.bytesize}:#{context}"
-        Vary.signature(names, request.env).each { |value| place << (value ? ":#{value.bytesize}:#{value}" : ":-") }
+        Vary.signature(names, request.original).each do |value|
+          place << (value ? ":#{value.bytesize}:#{value}" : ":-")
+        end
         place.bytesize > LONGEST_PLACE ? Cache::Key.for([place]) : place
       end
 

@@ -12,10 +12,10 @@ module Castellan
       HEURISTIC = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].freeze
       # The final status codes of RFC 9110, for must-understand.
       UNDERSTOOD = [200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308, *400..417, 421, 422, 426, *500..505].freeze
-      # They depend on request fields that are not part of the key.
+      # They depend on request fields that are not part of the key: Range and conditions.
       PARTIAL = [206, 304, 412, 416].freeze
       AGE_LIMIT = 2**31
-      private_constant :HEURISTIC, :UNDERSTOOD, :PARTIAL, :AGE_LIMIT
+      private_constant :HEURISTIC, :UNDERSTOOD, :AGE_LIMIT
 
       # @return [Hash] normalized fields of the response
       attr_reader :fields

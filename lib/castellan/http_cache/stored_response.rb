@@ -128,6 +128,7 @@ module Castellan
 
         lines.each_with_object({}) do |line, fields|
           name, value = line.split(":", 2).map { |part| part.force_encoding(Encoding::UTF_8) }
+          value = value.b unless value.valid_encoding? # outer middlewares match it
           fields[name] = fields.key?(name) ? [*fields[name], value] : value
         end
       end
