@@ -87,7 +87,7 @@ module ExactVersionsOnPostgres
   class Program
     def initialize(url) = @connection = PG.connect(url)
     def run(sql) = @connection.exec(sql).to_a
-    def close = @connection.close
+    def close = (@connection.close unless @connection.finished?)
   end
 
   def setup
@@ -267,16 +267,26 @@ module ExactVersionsOnPostgres
     (seen[users] << names).each { |state| assert_equal 160, state.size, "nothing was kept too early under the last token" }
   end
 
-  def test_installing_again_merges_the_shards
+  def test_a_connection_has_a_counter_of_its_own_and_takes_over_that_of_one_that_has_ended
     programs = Array.new(5) { program }
-    programs.each_with_index { |program, i| program.run("BEGIN; INSERT INTO users VALUES (#{i}, 'x')") }
-    programs.each { |program| program.run("COMMIT") }
-    count = "SELECT count(*) AS n FROM castellan_versions WHERE relation = 'users'::regclass"
-    assert_equal "5", other.run(count).first["n"]
-    other.run("UPDATE users SET name = 'y'")
-    assert_equal "5", other.run(count).first["n"], "free shards are used again"
+    2.times { |n| programs.each_with_index { |program, i| program.run("INSERT INTO users VALUES (#{(10 * n) + i}, 'x')") } }
+    assert_equal "5", counters
+    pids = programs.map { |program| program.run("SELECT pg_backend_pid() AS pid").first["pid"] }
+    programs.each(&:close)
+    Thread.pass until other.run("SELECT 1 FROM pg_stat_activity WHERE pid IN (#{pids.join(", ")})").none?
+    assert_changes { other.run("UPDATE users SET name = 'y'") }
+    assert_equal "5", counters
     assert_changes { @versions.install(%w[users]) }
-    assert_equal "1", other.run(count).first["n"]
+    assert_equal "1", counters
+  end
+
+  def test_a_writer_cannot_run_code_with_the_rights_of_the_triggers_owner
+    run_sql("CREATE SCHEMA mine")
+    run_sql("CREATE FUNCTION mine.caught(oid, oid) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE ''caught''; END'")
+    run_sql("CREATE OPERATOR mine.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = mine.caught)")
+    run_sql("CREATE FUNCTION mine.pg_backend_pid() RETURNS integer LANGUAGE plpgsql AS 'BEGIN RAISE ''caught''; END'")
+    other.run("SET search_path = mine, pg_catalog, public")
+    2.times { |id| assert_changes { other.run("INSERT INTO users VALUES (#{id}, 'a')") } }
   end
 
   def test_prepared_statements_that_the_server_dropped_are_prepared_again
@@ -332,6 +342,7 @@ module ExactVersionsOnPostgres
   def url = @url ||= Castellan::TestServers.postgres_url
   def program = Program.new(url).tap { |program| (@others ||= []) << program }
   def other = @other ||= program
+  def counters = other.run("SELECT count(*) AS n FROM castellan_versions WHERE relation = 'users'::regclass").first["n"]
 end
 
 module ExactVersionsOnActiveRecord

@@ -47,12 +47,7 @@ module Castellan
         return if Castellan.off?
         return "0" if dependencies.empty?
 
-        return read { |raw| of_rows(raw, dependencies) } if dependencies.any?(&:value)
-
-        statement = @statements.fetch(dependencies) { statement(dependencies.map(&:table).uniq) }
-        return of_tables(statement) unless postgres? && @connections.place == RawConnections::HOME
-
-        statement.shared.call { of_tables(statement) }
+        attempt { dependencies.any?(&:value) ? read { |raw| of_rows(raw, dependencies) } : of_tables(dependencies) }
       end
 
       # @param model [Object] a model or dataset
@@ -83,13 +78,16 @@ module Castellan
 
       # @return [Boolean] whether each write to the tables sends a notification
       def notifies?(tables)
-        postgres? && read { |raw| reader.value(raw, triggers.notifies(tables)) }.to_s.start_with?("t")
+        postgres? && attempt { read { |raw| reader.value(raw, triggers.notifies(tables)) } }.to_s.start_with?("t")
       end
 
       private
 
-      def of_tables(statement)
-        read { |raw| @connections.observe(raw, statement.sql) { reader.value(raw, statement.sql, statement.tokens) } }
+      # Statements in a transaction are not shared, because it may see another state than other connections do.
+      def of_tables(dependencies)
+        statement = @statements.fetch(dependencies) { statement(dependencies.map(&:table).uniq) }
+        ask = -> { read { |raw| @connections.observe(raw, statement.sql) { reader.value(raw, statement.sql, statement.tokens) } } }
+        postgres? && @connections.place == RawConnections::HOME ? statement.shared.call(&ask) : ask.call
       end
 
       def of_rows(raw, dependencies)
@@ -113,9 +111,13 @@ module Castellan
         (@dialect ||= @connections.dialect) == :postgres
       end
 
-      # Returns nil if the database fails; the query for the data raises the error.
       def read
-        @connections.with { |raw| ready?(raw) ? yield(raw) : nil }.tap { @failed = false if @failed }
+        @connections.with { |raw| yield raw if ready?(raw) }
+      end
+
+      # Returns nil if the database fails; the query for the data raises the error.
+      def attempt
+        yield.tap { @failed = false if @failed }
       rescue reader.class::ERROR => error
         @log.call("castellan: answers are not cached, because the version cannot be read: #{error.message}") unless @failed
         @failed = true

@@ -10,11 +10,11 @@ module Castellan
     # A writer updates a counter in its own transaction, so the change and the counter become visible
     # together.
     #
-    # A counter row is locked until its writer commits, so each table has several (shards): a writer takes a
-    # free one (`FOR UPDATE SKIP LOCKED`) and inserts a new one if all are taken. Writers never wait for each
-    # other and cannot deadlock here. In REPEATABLE READ and SERIALIZABLE a shard that changed since the
-    # snapshot cannot be updated, so each statement inserts a new one; installing again replaces them by a
-    # single shard.
+    # A counter row is locked until its writer commits, so each connection has a row of its own for each table
+    # that it writes, named by the negative process id of its backend. Writers never wait for each other and
+    # cannot deadlock here. With its first write a connection takes over the row of a connection that has
+    # ended, or inserts one. In SERIALIZABLE, where reading a row could cancel another writer, each statement
+    # inserts a row with a positive number, which the next new connection takes over.
     #
     # Counters follow the clock in microseconds, so that a restored backup does not repeat an old token. The
     # triggers are ENABLE ALWAYS, so they also run under `session_replication_role = replica`. The token
@@ -39,7 +39,7 @@ module Castellan
       BUCKETS = 1024
       MOST_BUCKETS = 16 # of one statement; one that changes more counts for all
       BUCKETED = '\\A(?:0|-?[1-9][0-9]*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\Z'
-      CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+      CLOCK = "(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8"
       TABLES = [
         "CREATE TABLE IF NOT EXISTS castellan_versions (relation oid NOT NULL, shard bigint GENERATED ALWAYS AS IDENTITY, " \
         "n bigint NOT NULL, PRIMARY KEY (relation, shard)) WITH (fillfactor = 50)",
@@ -48,24 +48,43 @@ module Castellan
         "shard bigint GENERATED ALWAYS AS IDENTITY, n bigint NOT NULL, PRIMARY KEY (relation, by, bucket, shard)) WITH (fillfactor = 50)",
         "GRANT SELECT ON castellan_buckets TO PUBLIC"
       ].freeze
-      # %1$I is the schema. SECURITY DEFINER functions must not use the caller's search_path.
+      # %1$I is the schema. A SECURITY DEFINER function must not resolve names by the caller's search_path. castellan_bump names the
+      # schema of everything, because `SET search_path` would cost a writer as much as the counter itself.
       FUNCTIONS = [
         <<~SQL,
-          CREATE OR REPLACE FUNCTION castellan_bump() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+          CREATE OR REPLACE FUNCTION castellan_first_bump(written oid) RETURNS void LANGUAGE plpgsql
           SET search_path = pg_catalog, pg_temp AS $f$
-          DECLARE free bigint;
+          DECLARE
+            free bigint;
+            counted bigint;
           BEGIN
-            IF current_setting('transaction_isolation') = 'read committed' THEN -- two statements: the second one sees what the first waited for
-              SELECT shard INTO free FROM %1$I.castellan_versions WHERE relation = TG_RELID LIMIT 1 FOR UPDATE SKIP LOCKED;
+            IF current_setting('transaction_isolation') = 'serializable' THEN
+              INSERT INTO %1$I.castellan_versions (relation, n) VALUES (written, #{CLOCK});
+              RETURN;
+            ELSIF current_setting('transaction_isolation') = 'read committed' THEN -- two statements: the second one sees what the first waited for
+              SELECT shard INTO free FROM %1$I.castellan_versions
+              WHERE relation = written AND (shard > 0 OR NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = -shard))
+              LIMIT 1 FOR UPDATE SKIP LOCKED;
+              DELETE FROM %1$I.castellan_versions WHERE relation = written AND shard = free RETURNING n INTO counted;
             END IF;
-            IF free IS NULL THEN
-              INSERT INTO %1$I.castellan_versions (relation, n) VALUES (TG_RELID, #{CLOCK});
-            ELSE
-              UPDATE %1$I.castellan_versions SET n = greatest(n + 1, #{CLOCK}) WHERE relation = TG_RELID AND shard = free;
+            INSERT INTO %1$I.castellan_versions (relation, shard, n) OVERRIDING SYSTEM VALUE
+            VALUES (written, -pg_backend_pid(), greatest(counted + 1, #{CLOCK}));
+          END $f$
+        SQL
+        <<~SQL,
+          CREATE OR REPLACE FUNCTION castellan_bump() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $f$
+          BEGIN
+            IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.<>) 'serializable' THEN
+              UPDATE %1$I.castellan_versions SET n = greatest(n OPERATOR(pg_catalog.+) 1, #{CLOCK})
+              WHERE relation OPERATOR(pg_catalog.=) TG_RELID AND shard OPERATOR(pg_catalog.=) (0 OPERATOR(pg_catalog.-) pg_catalog.pg_backend_pid());
             END IF;
-            IF TG_NARGS > 0 THEN -- see NotifiedVersions; an empty text stands for all tables
+            IF NOT FOUND THEN
+              PERFORM %1$I.castellan_first_bump(TG_RELID);
+            END IF;
+            IF TG_NARGS OPERATOR(pg_catalog.>) 0 THEN -- see NotifiedVersions; an empty text stands for all tables
               PERFORM pg_catalog.pg_notify('castellan_versions', CASE WHEN EXISTS (
-                SELECT 1 FROM pg_catalog.pg_inherits WHERE inhrelid = TG_RELID OR inhparent = TG_RELID
+                SELECT 1 FROM pg_catalog.pg_inherits
+                WHERE inhrelid OPERATOR(pg_catalog.=) TG_RELID OR inhparent OPERATOR(pg_catalog.=) TG_RELID
               ) THEN '' ELSE TG_TABLE_NAME END);
             END IF;
             RETURN NULL;
