@@ -93,6 +93,20 @@ module NotifiedVersionsContract
     end
   end
 
+  def test_with_poll_a_table_without_notifications_is_read_once_in_so_many_seconds
+    @versions.exact.install(%w[posts])
+    polled = versions(poll: 0.5)
+    eventually { polled.listening? }
+    now_ns = Castellan::Clock.monotonic_ns
+    read = ->(at_ns) { Castellan::Clock.stub(:monotonic_ns, at_ns) { polled.current([dependency("posts")]) } }
+    before = read.call(now_ns)
+    @other.exec("INSERT INTO posts DEFAULT VALUES")
+    polled.exact.stub(:current, ->(*) { flunk "the version was read" }) { assert_equal before, read.call(now_ns + 499_000_000) }
+    refute_equal before, read.call(now_ns + 500_000_000)
+  ensure
+    polled&.close
+  end
+
   def test_what_sends_no_notification_is_noticed_after_a_while
     before = current("posts")
     @other.exec("ALTER TABLE posts ADD COLUMN body text")

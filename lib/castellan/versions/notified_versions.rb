@@ -13,17 +13,19 @@ module Castellan
     # version is read again (a notification may be lost with its connection; ALTER TABLE sends none). Until then a reader
     # may get the document before the write, also one that has just written. In a transaction, without a listening connection
     # (a broken one, a pooler in transaction mode), in the roles and shards of ActiveRecord that a new thread does not have,
-    # with `servers:` of Sequel, for tables without `notify: true`, and on SQLite each version is read from the database.
+    # with `servers:` of Sequel, and on SQLite each version is read from the database; also for tables without `notify: true`,
+    # unless `poll:` allows to read it once in so many seconds. PostgreSQL commits transactions that notify one after the other,
+    # so polling is for tables that are written all the time.
     #
     # Where the application changes the search path, it must do so by `connection.schema_search_path=` of ActiveRecord. After
     # `SET search_path` as SQL use `cache :exact`.
     class NotifiedVersions
       LIMIT = 5000 # lists of tables; clients choose includes, and rows of one viewer have a version of their own
 
-      # A token, the generation before it was read, and when; and until when the triggers are known to notify.
+      # A token, the generation before it was read, and when; when the triggers were checked, and for how long a token is used.
       class Slot
         attr_reader :tables, :names
-        attr_accessor :known, :checked_ns
+        attr_accessor :known, :checked_ns, :lasts_ns
 
         def initialize(dependencies)
           @tables = dependencies.map(&:table).uniq
@@ -37,14 +39,18 @@ module Castellan
 
       # @param source [Class, Object] ActiveRecord::Base or a subclass, or a Sequel::Database
       # @param recheck [Numeric] seconds until a version is read again without a notification
+      # @param poll [Numeric, nil] seconds for which the version of tables without `notify: true` is used, such as 0.01; nil: it is
+      #   read each time
       # @param prepared [Boolean] see {ExactVersions}
       # @param log [#call, nil] called once when the listening connection is lost; default standard error
       # @param connect [Hash, nil] arguments of PG.connect, where the application connects through a pooler
-      def initialize(source, recheck: 1, prepared: true, log: nil, connect: nil)
+      def initialize(source, recheck: 1, poll: nil, prepared: true, log: nil, connect: nil)
         Store.check_ttl(recheck)
+        Store.check_ttl(poll)
         @connections = RawConnections.for(source)
         @exact = ExactVersions.new(source, prepared: prepared, log: log)
         @recheck_ns = (recheck * 1_000_000_000).to_i
+        @poll_ns = [(poll * 1_000_000_000).to_i, @recheck_ns].min if poll
         @listener = NotificationListener.new(log: log) do
           connect || @connections.with { |raw| raw.conninfo_hash.compact }
         end
@@ -63,7 +69,7 @@ module Castellan
         now_ns = Clock.monotonic_ns
         generation = @listener.generation(slot.names, now_ns) or return @exact.current(dependencies)
         known, token, read_ns = slot.known
-        return token if known == generation && now_ns - read_ns < @recheck_ns
+        return token if known == generation && now_ns - read_ns < slot.lasts_ns
 
         @exact.current(dependencies).tap { |found| note(slot, [generation, found, now_ns]) }
       end
@@ -96,7 +102,10 @@ module Castellan
         now_ns = known.last
         unless slot.checked_ns && now_ns - slot.checked_ns < @recheck_ns
           slot.known = nil
-          return unless known[1] && @exact.notifies?(slot.tables)
+          return unless known[1]
+
+          slot.lasts_ns = @exact.notifies?(slot.tables) ? @recheck_ns : @poll_ns
+          return unless slot.lasts_ns
 
           slot.checked_ns = now_ns
         end
