@@ -15,6 +15,8 @@ require "castellan"
 require "castellan/load_test"
 require_relative "../test/support/servers"
 require_relative "cache/library"
+require_relative "cache/cold_readers"
+require_relative "cache/writers"
 
 class CacheBenchmark
   SHORT = ENV["BENCH_SHORT"] == "1"
@@ -58,7 +60,9 @@ class CacheBenchmark
     @rates = Castellan::TestServers.puma(APPLICATION, env: env, threads: THREADS) { |base_url| measure(base_url) }
     @lag = lag
     @splice = splice
-    @writes = [false, true].to_h { |notify| [notify, writes(notify)] }
+    @cold = cold
+    @memory = memory
+    @writes = writes
     puts page
     File.write(File.join(__dir__, "cache.md"), page) unless SHORT
     File.open(ENV.fetch("BENCH_JSON"), "a") { |file| rows.each { |row| file.puts(JSON.generate(row)) } } if ENV["BENCH_JSON"]
@@ -139,66 +143,51 @@ class CacheBenchmark
     other&.close
   end
 
-  # The least that a trigger can do for an exact version, written by hand: it inserts a row, or also notifies.
-  FLOOR = <<~SQL
-    CREATE TABLE IF NOT EXISTS floor (n bigint);
-    CREATE OR REPLACE FUNCTION floor_bump() RETURNS trigger LANGUAGE plpgsql AS $f$
-    BEGIN
-      INSERT INTO floor VALUES (1);
-      IF TG_NARGS > 0 THEN PERFORM pg_notify('floor', TG_RELID::text); END IF;
-      RETURN NULL;
-    END $f$;
-  SQL
-  private_constant :FLOOR
-
-  # @return [Hash{Symbol => Float}] commits per second of eight clients on one table: without a trigger, with the floor's, with those of
-  #   versions, and with those of versions by two columns
-  def writes(notify)
-    versions = Castellan::Versions::ExactVersions.new(ActiveRecord::Base)
-    ActiveRecord::Base.connection.execute(FLOOR)
-    rates = { without: [], floor: [], versions: [], columns: [] }
-    (SHORT ? 1 : 5).times do
-      rates.each do |kind, found|
-        trigger(kind, versions, notify)
-        found << commits
-      end
-    end
-    trigger(:without, versions, notify)
-    rates.transform_values { |some| Castellan::Figures.median(some) }
-  end
-
-  def trigger(kind, versions, notify)
-    versions.uninstall(%w[comments])
-    ActiveRecord::Base.connection.execute("DROP TRIGGER IF EXISTS floor ON comments")
-    case kind
-    when :floor
-      ActiveRecord::Base.connection.execute("CREATE TRIGGER floor AFTER UPDATE ON comments FOR EACH STATEMENT " \
-                                            "EXECUTE FUNCTION floor_bump(#{"'notify'" if notify})")
-    when :versions then versions.install(%w[comments], notify: notify)
-    when :columns then versions.install(%w[comments], notify: notify, by: %w[id post_id])
+  # @return [Hash{String => Hash{Symbol => Float}}] commits per second with PostgreSQL's own settings, and where no commit waits for the disk
+  def writes
+    { "PostgreSQL's own settings" => Castellan::TestServers.durable_postgres_url, "without fsync" => @url }.transform_values do |url|
+      ActiveRecord::Base.establish_connection(url)
+      ActiveRecord::Base.connection.execute(Post.setup) unless url == @url
+      Writers.new(url, seconds: SECONDS).rates(rounds: SHORT ? 1 : 5)
     end
   end
 
-  def commits
-    pids_and_pipes = Array.new(8) do |client|
+  # @return [Array(Integer, Integer)] how often 64 readers compute a page, with Castellan and with Rails
+  def cold
+    url = Castellan::TestServers.redis_url
+    castellan = ColdReaders.new(url).count do |readers|
+      store = Castellan::Store::RedisStore.new(url: url, size: ColdReaders::THREADS, timeout: 10)
+      layer = Castellan::Cache::DocumentLayer.new(store: store, lease_ttl: 60)
+      -> { layer.fetch("cold") { readers.compute } }
+    end
+    rails = ColdReaders.new(url).count do |readers|
+      cache = ActiveSupport::Cache::RedisCacheStore.new(url: url, namespace: "rails")
+      -> { cache.fetch("cold", race_condition_ttl: 10, expires_in: 60) { readers.compute } }
+    end
+    [castellan, rails]
+  end
+
+  # @return [Hash{Integer => Float}] bytes of resident memory for each byte in a full MemoryStore, by the size of its values
+  def memory
+    [1_024, 4_096, 52_000].to_h do |size|
       reader, writer = IO.pipe
-      pid = fork do
-        connection = PG.connect(@url)
-        count = 0
-        ends = Castellan::Clock.monotonic_ns + (SECONDS * 1_000_000_000)
-        while count.zero? || Castellan::Clock.monotonic_ns < ends
-          connection.exec_params("UPDATE comments SET body = body WHERE id = $1", [(client * 900) + (count % 900) + 1])
-          count += 1
-        end
-        writer.write(count)
-      ensure
-        exit!(0)
-      end
+      pid = fork { writer.write(bytes_for_each_byte(size)) && exit!(0) }
       writer.close
-      [pid, reader]
+      [size, reader.read.to_f.tap { Process.wait(pid) }]
     end
-    pids_and_pipes.sum { |pid, reader| reader.read.to_i.tap { Process.wait(pid) } } / SECONDS.to_f
   end
+
+  def bytes_for_each_byte(size)
+    store = Castellan::Store::MemoryStore.new(max_bytesize: 1 << 40)
+    count = (SHORT ? 2 : 200) * 1_000_000 / size
+    GC.start
+    before = resident
+    count.times { |n| store.write_multi({ Castellan::Cache::Key.for([n]) => Random.bytes(size).freeze }) }
+    GC.start
+    (resident - before) / (count * size).to_f
+  end
+
+  def resident = Integer(File.read("/proc/self/statm").split[1]) * Etc.sysconf(Etc::SC_PAGESIZE)
 
   def share(title, peer) = @rates[title] / @rates[peer]
 
@@ -209,7 +198,7 @@ class CacheBenchmark
   def page
     ["# Layers of caching", "",
      "Written by `rake bench:cache`: Ruby #{RUBY_VERSION}, Rails #{ActiveRecord::VERSION::STRING}, #{Etc.nprocessors} processors. One " \
-     "Puma process with #{THREADS} threads, #{CLIENTS} clients, PostgreSQL (without fsync) and Redis on the same machine; 60 posts with " \
+     "Puma process with #{THREADS} threads, #{CLIENTS} clients, PostgreSQL and Redis on the same machine; 60 posts with " \
      "authors and comments. Castellan keeps documents in memory before Redis and answers before Rails' router; Rails' cache is a " \
      "RedisCacheStore. Answers are compared before anything is timed; #{ROUNDS} rounds in random order, medians.", "",
      "| | requests/s | share | of | goal |", "|---|---|---|---|---|", *WAYS.map { |way| line(way) }, "", *further, ""].join("\n")
@@ -236,14 +225,25 @@ class CacheBenchmark
     late = @lag[(@lag.size * 0.99).floor]
     [*beside, "- A viewer's value in gzip of 52 kB: #{@splice.round(1)} µs (goal 10 µs: #{@splice <= 10 ? "reached" : "**not reached**"})",
      "- A notified version: #{middle.round(2)} ms from a commit until another process has noticed it (median; 99 %: #{late.round(2)} ms)",
-     *@writes.map { |notify, rates| written(notify ? "notified" : "exact", rates) }]
+     "- 64 simultaneous readers in 4 processes of what nobody has: #{@cold.first} computation (goal 1), with Rails' RedisCacheStore #{@cold.last}",
+     "- Resident memory for each byte in a MemoryStore (goal 1.15): " \
+     "#{@memory.map { |size, bytes| "#{bytes.round(2)} with values of #{size} bytes" }.join(", ")}",
+     "", "## Eight clients that write one table", "", *written]
   end
 
-  def written(kind, rates)
-    less = rates.transform_values { |rate| "#{(100 - (rate / rates[:without] * 100)).round} % less" }
-    "- Writes of 8 clients to one table, #{kind} versions: #{rates[:without].round} commits/s without triggers; #{less[:versions]} with " \
-      "them (goal at most 20 %), #{less[:columns]} with versions by two columns; floor, a trigger that inserts a row" \
-      "#{" and notifies" if kind == "notified"}: #{less[:floor]}"
+  TITLES = { floor: "floor: a trigger by hand that inserts a row", exact: "`castellan_versions`",
+             notifying_floor: "floor: a trigger by hand that inserts a row and notifies", notifying: "`castellan_versions notify: true`",
+             columns: "`castellan_versions by:` two columns" }.freeze
+  private_constant :TITLES
+
+  # `cache :notified` needs no notification with `poll:`, so the goal is that of the counter.
+  def written
+    lines = TITLES.map do |kind, title|
+      cells = @writes.each_value.map { |rates| "#{(100 - (rates[kind] / rates[:without] * 100)).round} % less" }
+      "| #{title}#{" (goal: at most 20 % less)" if kind == :exact} | #{cells.join(" | ")} |"
+    end
+    ["| commits per second | #{@writes.keys.join(" | ")} |", "|---|---|---|",
+     "| without triggers | #{@writes.each_value.map { |rates| rates[:without].round }.join(" | ")} |", *lines]
   end
 end
 

@@ -23,7 +23,7 @@ module Castellan
   #
   # PostgreSQL, Redis and memcached start at the first call and are shared by the test process. Every server listens on
   # a free port of 127.0.0.1, keeps its files in a new directory, and is stopped at exit; when the test process is
-  # killed, a watchdog stops it (test/support/watchdog.rb). Not for benchmarks: PostgreSQL runs without fsync.
+  # killed, a watchdog stops it (test/support/watchdog.rb). PostgreSQL runs without fsync, but for `durable_postgres_url`.
   module TestServers
     # A server did not start; the message ends with what it wrote.
     class Failed < StandardError; end
@@ -159,8 +159,14 @@ module Castellan
 
       # @param database [String] the name of the new, empty database; a unique name by default
       # @return [String] postgres://postgres@127.0.0.1:port/database (superuser, no password)
-      def postgres_url(database: fresh_name)
-        port = shared(:postgres) { start_postgres }.port
+      def postgres_url(database: fresh_name) = create_database(shared(:postgres) { start_postgres }.port, database)
+
+      # The same on a server with PostgreSQL's own settings, which writes each commit to the disk; for benchmarks of writers.
+      def durable_postgres_url(database: fresh_name)
+        create_database(shared(:durable_postgres) { start_postgres(fast: []) }.port, database)
+      end
+
+      def create_database(port, database)
         run!(tool("createdb"), "-h", "127.0.0.1", "-p", port.to_s, "-U", "postgres", database)
         "postgres://postgres@127.0.0.1:#{port}/#{database}"
       end
@@ -375,14 +381,17 @@ module Castellan
         root? ? [RbConfig.ruby, "--disable-gems", "-retc", "-e", BECOME, "postgres", *command] : command
       end
 
-      def start_postgres
+      FAST = %w[fsync=off synchronous_commit=off full_page_writes=off].freeze
+      private_constant :FAST
+
+      def start_postgres(fast: FAST)
         raise Failed, "postgres is not installed (Debian package postgresql)" unless binary(:postgres)
 
         start(:postgres, stop: :QUIT, owner: ("postgres" if root?)) do |port, dir|
           data = File.join(dir, "data")
           block_given? ? yield(data) : initdb(data)
           as_postgres(binary(:postgres), "-D", data, "-p", port.to_s, "-h", "127.0.0.1", "-k", dir,
-                      "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=200")
+                      *[*fast, "max_connections=200"].flat_map { |setting| ["-c", setting] })
         end.tap { |server| await_postgres(server) }
       end
 
