@@ -25,10 +25,11 @@ class Library
     end
   end
 
-  attr_reader :models
+  attr_reader :models, :url
 
   def initialize(database)
     @database = database
+    @url = Castellan::TestServers.postgres_url unless sqlite?
     @models = Object.const_set("#{self.class}#{database.to_s.capitalize}", Module.new)
     connect
     create
@@ -90,7 +91,7 @@ class ActiveRecordLibrary < Library
 
   def connect
     base = @models.const_set(:Base, Class.new(ActiveRecord::Base) { self.abstract_class = true })
-    base.establish_connection(sqlite? ? { adapter: "sqlite3", database: path, timeout: 5000, pool: 20 } : Castellan::TestServers.postgres_url)
+    base.establish_connection(sqlite? ? { adapter: "sqlite3", database: path, timeout: 5000, pool: 20 } : url)
     @models.module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
       class Author < Base
         belongs_to :mentor, class_name: "Author", optional: true
@@ -143,7 +144,7 @@ class SequelLibrary < Library
 
   def connect
     room = { max_connections: 20 } # a test has eight threads
-    @db = sqlite? ? Sequel.sqlite(path, timeout: 5000, **room) : Sequel.connect(Castellan::TestServers.postgres_url, **room)
+    @db = sqlite? ? Sequel.sqlite(path, timeout: 5000, **room) : Sequel.connect(url, **room)
   end
 
   def declare_models

@@ -166,6 +166,9 @@ module Castellan
         create_database(shared(:durable_postgres) { start_postgres(fast: []) }.port, database)
       end
 
+      # @return [String] the path of one of PostgreSQL's programs, such as pg_dump
+      def tool(name) = File.join(File.dirname(File.realpath(binary(:postgres))), name)
+
       def create_database(port, database)
         run!(tool("createdb"), "-h", "127.0.0.1", "-p", port.to_s, "-U", "postgres", database)
         "postgres://postgres@127.0.0.1:#{port}/#{database}"
@@ -299,7 +302,6 @@ module Castellan
       end
 
       def postgres_dirs = Dir["/usr/lib/postgresql/*/bin"].sort_by { |path| -path[/\d+/].to_i }
-      def tool(name) = File.join(File.dirname(File.realpath(binary(:postgres))), name)
       def fresh_name = LOCK.synchronize { "castellan_#{Process.pid}_#{@names = @names.to_i + 1}" }
 
       # Not private, because the user of PostgreSQL must be able to enter it; its contents are.
