@@ -4,13 +4,13 @@ module Castellan
   class Resource
     # Represents a declared attribute and the source of its value. Frozen.
     #
-    # | `source`    | declared as                                             | read as                        |
-    # |-------------|---------------------------------------------------------|--------------------------------|
-    # | `:column`   | `attribute :email`                                      | a column of the row            |
-    # | `:path`     | `attribute :employee_id, from: "employee.id"`           | the end of a to-one path       |
-    # | `:computed` | `attribute(:name, columns: %i[first last]) { |row| … }` | a block over columns           |
-    # | `:record`   | `attribute(:label) { |record| … }`                      | a block over records (batched) |
-    # | `:viewer`   | `per_viewer(:read_before) { |ids, viewer| … }`          | a placeholder for the viewer   |
+    # | `source`    | declared as                                             | read as                     |
+    # |-------------|---------------------------------------------------------|-----------------------------|
+    # | `:column`   | `attribute :email`                                      | a column of the row         |
+    # | `:path`     | `attribute :employee_id, from: "employee.id"`           | the end of a to-one path    |
+    # | `:computed` | `attribute(:name, columns: %i[first last]) { |row| … }` | a block over columns        |
+    # | `:record`   | `attribute(:label) { |record| … }`                      | a block over loaded records |
+    # | `:viewer`   | `per_viewer(:read_before) { |ids, viewer| … }`          | a placeholder               |
     #
     # `path`: the associations (empty for own columns). `columns`: the columns at its end (nil if the block
     # takes the record). `preloads`: the associations that such a block uses. `pure`: the block or reader
