@@ -58,7 +58,6 @@ module Castellan
 
       private
 
-      # @return [#values?, #uncomparable] the order of the list
       def keyset
         Rows::Keyset.new(@rendering.definition, @adapter, @rendering.request.sort, @rendering.scopes)
       end
@@ -85,7 +84,6 @@ module Castellan
         @rows
       end
 
-      # @return [Hash{String => String}] cursors of a node's items, by id
       def texts(_node)
         @texts ||= rows.to_h { |row| [@keyset.key_of(row).first.to_s, Plan::Cursor.new(row).text(@order)] }
       end

@@ -104,7 +104,6 @@ module Castellan
         code.pure.nil? ? node.definition.pure? : code.pure
       end
 
-      # @param code [Resource::Attribute, Resource::Computed]
       def block(node, name, code, pure)
         @any = true
         @records ||= code.columns.nil? && !pure

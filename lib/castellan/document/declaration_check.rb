@@ -245,7 +245,6 @@ module Castellan
         refuse("page cursors: an item's cursor needs the id to be the primary key", @definition.paging_location)
       end
 
-      # @return [Object] the adapter of the table that has the column
       def column_path!(by, what)
         adapter = by.path.reduce(@adapter) { |level, name| to_one!(level, name, what, by.location) }
         column!(adapter, by.column, what, by.location)

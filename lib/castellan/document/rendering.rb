@@ -390,7 +390,6 @@ module Castellan
 
       def tables_read = Rows::TablesRead.for(plan, adapter)
 
-      # @return [Array<String>, String] the tables, or why they are uncertain
       def certain_tables = tables_read.of_shape(shape) { adapter.scopes.tables(plan, narrowed, scopes_sql) }
 
       # @return [Rows::Reading::Query, nil] counts the records in the round trip of the page
@@ -416,7 +415,6 @@ module Castellan
         Rows::Reader::Page.new([*bound, request.sort, request.page], -> { paged })
       end
 
-      # @return [Array(String, Array), nil] see {Rows::Scopes#bound}
       def bound
         return @bound if defined?(@bound)
 

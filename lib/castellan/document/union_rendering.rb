@@ -95,8 +95,6 @@ module Castellan
 
       private
 
-      # Returns a rendering of each type, whose rows are filtered and
-      # restricted to those that the viewer may see.
       def members
         @members ||= definition.types.map do |type|
           Rendering.for(type, DeclarationCheck.of(type), :all, id: nil, request: request.for_type(type), scopes: scopes, viewer: viewer,

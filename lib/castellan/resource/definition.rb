@@ -303,7 +303,6 @@ module Castellan
         Relationship.new(name: name, key: key, owner: @resource, **options, links: links.freeze)
       end
 
-      # @return [String, nil] the template of each resource object's URL
       def url(declarations)
         at = declarations.self_links or return
         refuse("self_links needs an id of one column", declarations.locations[:self_links]) unless @id_column.is_a?(Symbol)

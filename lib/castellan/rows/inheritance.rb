@@ -53,7 +53,6 @@ module Castellan
         scopes.of(definition, @adapter) unless definition.scope.nil? || definition.scope.equal?(@relationship.owner.definition.scope)
       end
 
-      # @return [String] an SQL condition for rows of all other types
       def others(found, kind)
         column = @adapter.types.qualified(self.column)
         if @models[kind] == @adapter.model
@@ -66,7 +65,6 @@ module Castellan
 
       def literals(names) = names.map { |name| @adapter.types.literal(name) }.join(", ")
 
-      # @return [Array<Array<Object>>] for each type, its values of the column
       def names
         all = @models.map { |model| @adapter.types.classes_of(model) }
         all.each_with_index.map { |classes, kind| classes.select { |_, one| nearest(one) == kind }.keys }

@@ -209,7 +209,6 @@ module Castellan
         joined(wide).columns.size > joined(:unique).columns.size ? wide : unique
       end
 
-      # Returns whether there is a join, and no subquery needs an alias for the rows.
       def joins?(reach)
         columns = joined(reach).columns
         columns.any? && @expressions.each_with_index.none? do |expression, index|

@@ -116,7 +116,6 @@ module Castellan
 
         private
 
-        # @return [Boolean] whether the server accepted the cancellation in time
         def cancel
           Timeout.timeout(SECONDS) { @connection.cancel }.nil?
         rescue Timeout::Error, ThreadError # ThreadError: the process is exiting

@@ -165,7 +165,6 @@ module Castellan
                                 asides: members&.asides, retype: retype)
       end
 
-      # Returns the reader of the plan's only table, if its rows have no links.
       def alone
         reader = @kept[@plan.root]
         reader if reader&.by_ids_kept? && @plan.nodes.one? && reader.links.empty? && !@scoped

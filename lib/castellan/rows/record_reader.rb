@@ -105,7 +105,6 @@ module Castellan
         ends&.map { |record| record && @instances.public_send(way, [record], attribute.columns.first).first }
       end
 
-      # @param definition [Resource::Definition, nil] the scoped resource of the related records
       def step(level, association, definition, load)
         missing = level.compact.reject { |record| @instances.loaded?(record, association) }
         return unless missing.empty? || load

@@ -234,7 +234,6 @@ module Castellan
         where_sql(unordered(unlimited(scope)), among_sql(keys, subquery_sql(reason(scope) ? scope : once(scope), keys)))
       end
 
-      # @return [Array(Integer, nil, Integer)] limit and offset
       def window_within(own_limit, own_offset, limit, offset)
         offset = offset.to_i
         left = own_limit && [own_limit.to_i - offset, 0].max

@@ -52,7 +52,6 @@ module Castellan
 
       def present(given) = Serializer.blank?(given) ? [] : given
 
-      # @return [Array<Symbol>]
       def list(parameter, names)
         names = names.to_a.compact if names.respond_to?(:to_a)
         names = Plan::Parameter.list(parameter, names, title: "Invalid #{parameter}")

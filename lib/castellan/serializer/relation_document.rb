@@ -113,7 +113,6 @@ module Castellan
 
       def adapter_of(node) = Document::DeclarationCheck.of(node.definition)
 
-      # @return [Array<String>] why a node's records must be loaded
       def reasons(node)
         @plan.derive([:model_reasons, node.path]) do
           Rows::ModelReasons.of(node, adapter_of(node)).map do |reason|

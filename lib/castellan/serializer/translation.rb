@@ -121,7 +121,6 @@ module Castellan
         generated?(method) || !(adapter.model.method_defined?(method) || adapter.model.private_method_defined?(method))
       end
 
-      # Returns whether the ORM defined the method and the model does not override it.
       def generated?(method)
         return false unless adapter.model.method_defined?(method)
 

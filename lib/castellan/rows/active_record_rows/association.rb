@@ -139,7 +139,6 @@ module Castellan
           [reflection, *steps(reflection.through_reflection), *steps(reflection.source_reflection)]
         end
 
-        # Returns whether the block is true for every scope of the path, and no default scope or STI applies.
         def steady?
           steps.all? { |step| yield(step.scope) && (step.polymorphic? || !ActiveRecordRows.hides_rows?(step.klass)) }
         end

@@ -107,7 +107,6 @@ module Castellan
 
           private
 
-          # Returns whether a counter cache makes the query unnecessary.
           def counted?(association, query) = query == :counts && association.reflection.has_cached_counter?
 
           def grouped(association, owners, query, together, **options)

@@ -180,7 +180,6 @@ module Castellan
           columns.one? ? qualified.first : qualified
         end
 
-        # @param values [Array, Sequel::Dataset]
         def with_values(dataset, columns, values) = dataset.where(qualify(dataset, columns) => values)
         def values(dataset, columns) = dataset.naked.select(*qualify(dataset, columns)).map(columns)
 
