@@ -9,7 +9,7 @@ require_relative "rows"
 require_relative "serialize"
 
 module Castellan
-  # Represents the response to one request. Queries run when its bytes, status or validators are first read.
+  # Represents the response to one request. Runs no query before its bytes, status or ETag are read.
   #
   #   document = UserResource.document(User.active, query: params, viewer: current_user)
   #   document.to_json                       # => the bytes

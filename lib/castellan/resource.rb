@@ -25,9 +25,9 @@ module Castellan
   #     model User
   #     attributes :email, :last_name
   #     attribute :employee_id, from: "employee.id"
-  #     attribute(:full_name, columns: %i[first_name last_name]) { |row| "#{row.first_name} #{row.last_name}" }
+  #     attribute(:name, columns: %i[first_name last_name]) { |row| "#{row.first_name} #{row.last_name}" }
   #     has_many :roles, :groups
-  #     filter(:role) { |users, titles| users.where(id: Assignment.joins(:role).where(role: { title: titles }).select(:user_id)) }
+  #     filter(:role) { |users, ids| users.where(id: Assignment.where(role_id: ids).select(:user_id)) }
   #     sort :last_name
   #     page size: 50, max_size: 200
   #   end
@@ -184,7 +184,7 @@ module Castellan
       # Declares an attribute that differs per viewer. Cached documents have placeholders for its values, so
       # that all viewers share them; the block runs once per document.
       #
-      #   per_viewer(:read, version: ->(viewer) { viewer.readings_changed_at }) { |ids, viewer| viewer.read_ids(ids) }
+      #   per_viewer(:read, version: ->(viewer) { viewer.readings_at }) { |ids, viewer| viewer.read_ids(ids) }
       #   per_viewer(:read, version: { readings: :user_id }) { |ids, viewer| viewer.read_ids(ids) }
       # @param version [#call, String, Symbol, Hash{Symbol => Symbol}, nil] lets conditional requests of
       #   cached documents skip the block, and caches its values. Either a callable that takes the viewer and
@@ -223,7 +223,7 @@ module Castellan
         end
       end
 
-      # Allows clients to write attributes and relationships through `Castellan.app`. Nothing is writable by default.
+      # Allows clients to write attributes and relationships through `Castellan.app`. By default they cannot.
       #
       #   writable :title, :body, :author
       #   writable :slug, on: :create
@@ -266,14 +266,14 @@ module Castellan
       # 403. All policies of an action must return true.
       #
       #   authorize(:update, :delete) { |viewer, post| post.author_id == viewer.id }
-      #   authorize(:create) { |viewer, _, attributes| attributes[:blog].nil? || attributes[:blog].writers.include?(viewer) }
+      #   authorize(:create) { |viewer, _, attributes| attributes[:blog]&.writers&.include?(viewer) }
       #   authorize Castellan::Write::PunditAuthorizer
       # @param actions [Array<Symbol>] `:create`, `:update`, `:delete`; default: all. Instead of
       #   the block, the last argument may be an authorizer, called with action, viewer and
       #   record ({Write::PunditAuthorizer})
       # @yieldparam viewer [Object, nil]
       # @yieldparam record [Object, nil] as it is before the change; nil for `:create`
-      # @yieldparam attributes [Hash{Symbol => Object}] the model's attributes and associations that will be written
+      # @yieldparam attributes [Hash{Symbol => Object}] the attributes and associations that will be written
       # @yieldreturn [Boolean]
       # @raise [DeclarationError] without a block, or for another action
       def authorize(*actions, &block)
@@ -343,7 +343,7 @@ module Castellan
       #
       #   filter :status, :created_at
       #   filter :company, from: "company.name"
-      #   filter(:tag) { |posts, names| posts.where(id: Tag.where(name: names).select(:post_id)) }   # filter[tag]=a,b
+      #   filter(:tag) { |posts, names| posts.where(id: Tag.where(name: names).select(:post_id)) }
       #
       # This resource's `scope` applies to the result. It does not restrict other resources that a block
       # reads; use `TagResource.visible_to(viewer)` for these.
@@ -370,7 +370,8 @@ module Castellan
       # @param from [String, Hash, nil] a column at the end of to-one associations, see {.attribute}
       # @param default [String, nil] the order without `sort`, e.g. "-number"
       # @param reveals [Boolean] see {.filter}; an order also reveals values
-      # @raise [DeclarationError] for an unsortable default, or several names with `from:`; at boot, for an unknown column
+      # @raise [DeclarationError] for an unsortable default, or several names with `from:`; at boot, for an
+      #   unknown column
       def sort(*names, from: nil, default: nil, reveals: false)
         Declaring.declare(self) do |declarations, location|
           declarations.sort(names, from: from, default: default, reveals: reveals, location: location)

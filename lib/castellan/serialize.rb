@@ -15,7 +15,7 @@ require_relative "serialize/node_rows"
 require_relative "serialize/ruby_encoder"
 
 module Castellan
-  # Encodes a plan's rows as a JSON:API document or as nested JSON, without a Hash, model or String per value.
+  # Encodes a plan's rows as a JSON:API document or nested JSON, without an object per value.
   #
   #   template = Castellan::Serialize::Template.new(plan)               # once per plan
   #   output = Castellan::Serialize.encoder.encode(row_set, template)   # once per request

@@ -40,7 +40,7 @@ module Castellan
   module Serializer
     autoload :Instrumentation, "castellan/serializer/instrumentation"
 
-    # Extends a module that includes {Serializer}, so that classes that include the module become serializers.
+    # Extends modules that include {Serializer}, so that classes that include them become serializers.
     module Passed
       def append_features(base)
         Serializer.included(base)

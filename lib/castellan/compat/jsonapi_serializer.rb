@@ -6,7 +6,7 @@ require_relative "../serializer"
 
 Castellan::Compat.claim("JSONAPI::Serializer", "jsonapi-serializer", Castellan::Serializer)
 
-# Defines the constants of jsonapi-serializer 2.2, so that `include JSONAPI::Serializer` uses Castellan.
+# Defines the constants of jsonapi-serializer 2.2: `include JSONAPI::Serializer` uses Castellan.
 #
 #   require "castellan/compat/jsonapi_serializer"
 #

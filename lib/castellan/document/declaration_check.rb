@@ -2,7 +2,7 @@
 
 module Castellan
   class Document
-    # Checks a declaration against the database: every column, association and related resource must exist.
+    # Checks that the columns, associations and related resources of a declaration exist.
     #
     #
     #   DeclarationCheck.of(UserResource.definition)

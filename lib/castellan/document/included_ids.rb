@@ -2,7 +2,7 @@
 
 module Castellan
   class Document
-    # Collects the ids of the records that a stream will include, in `included` order, in a few bytes each.
+    # Collects the ids of the records that a stream will include, in order, in a few bytes each.
     #
     #   ids = IncludedIds.new(plan, 100_000)
     #   ids.add([1, "7", 2, "3"], rows)         # node and id in turns; the rows of the primary data

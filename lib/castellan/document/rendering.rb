@@ -241,7 +241,7 @@ module Castellan
         end
       end
 
-      # @return [String] the shape of the filtered scope and of the resources' scopes, see {Rows::Scopes#identity}
+      # @return [String] the shape of the filtered scope and of resource scopes, see {Rows::Scopes#identity}
       def shape
         identity.first
       end

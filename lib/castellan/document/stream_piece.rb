@@ -2,7 +2,7 @@
 
 module Castellan
   class Document
-    # Reads and writes one piece of a {Stream}, and releases rows and connection before it returns the bytes.
+    # Writes one piece of a {Stream}, and releases rows and connection before it returns the bytes.
     #
     #   piece = StreamPiece.new(rendering, adapter, rendering.plan)
     #   piece.primary(scope) { |found, rows| … }   # => [bytes of the primary records, end of the batch]

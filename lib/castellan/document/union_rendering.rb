@@ -2,8 +2,7 @@
 
 module Castellan
   class Document
-    # Writes a collection of several tables: one statement selects the
-    # page's rows, then each type is read by key.
+    # Writes a collection of several tables: one statement selects the page, then types are read by key.
     #
     #   class ActivityResource < Castellan::Resource
     #     types "IssueResource", "CommentResource"

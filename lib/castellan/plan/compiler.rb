@@ -2,7 +2,7 @@
 
 module Castellan
   module Plan
-    # Compiles the shape of a request into a {FetchPlan}: columns, linkage and included records of each type.
+    # Compiles the shape of a request into a {FetchPlan} of columns, linkage and included records.
     class Compiler
       def initialize(definition, request)
         @definition = definition

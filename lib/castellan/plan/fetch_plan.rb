@@ -2,7 +2,7 @@
 
 module Castellan
   module Plan
-    # Describes what is read and written for one shape of request. Frozen.
+    # Describes the reads and the output for one shape of request. Frozen.
     #
     # All requests of a shape share one plan, so that `derive` builds statements and templates once. Contains
     # no SQL and no values of a request; these are in {Request}.

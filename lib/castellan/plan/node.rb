@@ -2,7 +2,7 @@
 
 module Castellan
   module Plan
-    # Describes one set of rows that a plan reads: primary data, or the records of an include path. Frozen.
+    # Describes the rows of the primary data, or of one include path, that a plan reads. Frozen.
     #
     # `columns[0]` is the id. `members` are the written attributes with the positions of their columns.
     # `edges` are the relationships, each with the node of its included records.

@@ -2,7 +2,7 @@
 
 module Castellan
   class Resource
-    # Holds the declarations of {Resource.writable}, {Resource.deletable} and {Resource.authorize}. Frozen.
+    # Holds what {Resource.writable}, {Resource.deletable} and {Resource.authorize} declare. Frozen.
     class Writing
       # Writable members, the actions for which they are writable, and a block that takes the viewer.
       Rule = Struct.new(:names, :actions, :condition)

@@ -49,14 +49,14 @@ module Castellan
 
       def reason_for_several(_relationship) = "its records are of several resources"
 
-      # Provides placeholder keys, with which the ORM generates the SQL of an association. The ORM writes the
-      # statement that loads the association lazily, with all its scopes; an adapter then replaces the key in
-      # the SQL with a column of the surrounding statement, or with the ids of all parents.
+      # Provides placeholder keys, with which the ORM generates the SQL of an association.
       #
       #   sql = %(SELECT "roles"."id" FROM "roles" … WHERE "assignments"."user_id" = 1847362915)
       #   OwnerKey.column(sql)                     # => %("assignments"."user_id")
       #   OwnerKey.replace(sql, %("users"."id"))   # => … WHERE "assignments"."user_id" = "users"."id"
       #
+      # The ORM writes the statement that loads the association lazily, with all its scopes; an adapter then
+      # replaces the key in the SQL with a column of the surrounding statement or with the ids of all parents.
       # The number fits into four bytes, because ActiveRecord writes `1=0` for values out of range.
       module OwnerKey
         NUMBER = 1_847_362_915

@@ -117,13 +117,14 @@ module Castellan
         def relation = @relation ||= narrow.call(scope, ids)
       end
 
-      # Holds ids as the text of a PostgreSQL array, built in C without a Ruby object for each id. Implements
-      # the Array methods that drivers call on a list of ids.
+      # Holds ids as the text of a PostgreSQL array, built in C without a Ruby object for each id.
       #
       #   list = Ids::List.of(result)   # => #<Ids::List {1,2,3}>
       #   list.size                  # => 3
       #   Ids::List.distinct("{3,1,3}") # => [3, 1]
       #   Ids::List.in_column([[7, "3,1"], [8, nil], [9, "3"]], 1)   # => [3, 1]
+      #
+      # Implements the Array methods that drivers call on a list of ids.
       class List
         include Enumerable
 

@@ -80,7 +80,7 @@ module Castellan
         first.sql(list.join(", "), (@reach == :page && "SELECT #{owner} FROM castellan_rows") || nil)
       end
 
-      # Reads a to-one association for many owners in one SELECT: for each, the row that lazy loading returns.
+      # Reads a to-one association for many owners in one SELECT, with the same rows as lazy loading.
       #
       #   first = JoinedPaths::FirstRows.of(adapter.association(:last_login))
       #   first.key                                  # => "tokens"."user_id"

@@ -10,7 +10,7 @@ module Castellan
     #
     # The primary key comes last, in the direction of the last sort column, so that an index on both (`rating,
     # id`) finds the rows. With mixed directions or nullable columns, the comparison is written with AND and
-    # OR; NULL comes where the database puts it.
+    # OR; NULL is sorted as the database does.
     class Keyset
       Term = Struct.new(:column, :by, :direction, :nullable)
       OPERATORS = { asc: ">", desc: "<" }.freeze

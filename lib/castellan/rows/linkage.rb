@@ -2,7 +2,7 @@
 
 module Castellan
   module Rows
-    # Reads the links of one table and the related rows, by queuing SELECTs and storing their results by edge.
+    # Reads the links of one table and the related rows, by queuing SELECTs for each edge.
     #
     #   linkage = Linkage.new(reader, node_reader, reading)
     #   linkage.prefetch([7])    # queries the links in the round trip of the rows, if the rows' ids are known

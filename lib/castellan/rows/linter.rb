@@ -2,7 +2,7 @@
 
 module Castellan
   module Rows
-    # Checks that an object implements the interface of an {Adapter}, for tests of adapters for other ORMs.
+    # Checks that an object implements the interface of an {Adapter}, for tests of other adapters.
     #
     #   Linter.new(Rows.for(User)).call      # raises ConfigurationError with every defect
     #   Linter.new(Rows.for(User)).defects   # => ["MyRows#at - of no path is nil, not the adapter"]

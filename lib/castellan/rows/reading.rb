@@ -73,7 +73,7 @@ module Castellan
       # Represents one SELECT and the block that receives its rows.
       #
       # `rows` are arrays or a PG::Result, nil until the SELECT has run. `ids` is bound to the SQL's only
-      # placeholder. `kept` is true for SQL that repeats; `indexed` is true if an index finds the rows of an id.
+      # placeholder. `kept` is true for SQL that repeats; `indexed` means that an index finds the rows.
       Query = Struct.new(:adapter, :sql, :ids, :kept, :indexed, :rows, :receive) do
         def initialize(adapter, sql, ids, kept = false, indexed = false, &receive) # rubocop:disable Style/OptionalBooleanParameter -- a Hash less
           super(adapter, kept && ids&.size == 1 ? adapter.dialect.single(sql) : sql, ids, kept, indexed, nil, receive)

@@ -2,8 +2,7 @@
 
 module Castellan
   module Rows
-    # Finds the tables that a statement reads with the database's catalogs,
-    # or the reason why they are uncertain.
+    # Finds the tables that a statement reads, or why they are uncertain, with the database's catalogs.
     #
     #   StatementTables.new(adapter).call("SELECT * FROM users, roles")         # => ["roles", "users"]
     #   StatementTables.new(adapter).call("SELECT * FROM users WHERE f(id)")    # => "it calls f"
@@ -138,8 +137,7 @@ module Castellan
         def quoted(name) = name.map { |part| "\"#{part.gsub('"', '""')}\"" }.join(".")
       end
 
-      # Prepares the statement on SQLite with an authorizer callback, which
-      # SQLite calls for each table and function.
+      # Prepares the statement with an authorizer callback, which SQLite calls per table and function.
       #
       #   Sqlite.new(raw).call(sql, Words.new(sql, postgres: false))   # => ["users"], or the reason
       class Sqlite

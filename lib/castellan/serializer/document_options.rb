@@ -4,7 +4,8 @@ module Castellan
   module Serializer
     # Parses the options of a serializer's instance. Frozen.
     #
-    #   options = DocumentOptions.new(UserSerializer, include: "roles,groups.owner", fields: { user: [:email] })
+    #   given = { include: "roles,groups.owner", fields: { user: [:email] } }
+    #   options = DocumentOptions.new(UserSerializer, given)
     #   options.tree               # => { roles: {}, groups: { owner: {} } }
     #   options.fieldset(:user)    # => [:email]
     #

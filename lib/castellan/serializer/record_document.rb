@@ -2,7 +2,7 @@
 
 module Castellan
   module Serializer
-    # Writes the document of a serializer instance: relations with {RelationDocument}, all else from records.
+    # Writes the document of a serializer instance, from records or with {RelationDocument}.
     #
     #   document = RecordDocument.new(serializer, User.active, options)
     #   document.collection   # => { data: [{ id: "1", type: :user, … }] }

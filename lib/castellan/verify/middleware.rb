@@ -4,7 +4,8 @@ module Castellan
   module Verify
     # Verifies a sample of requests, and serves the document from models if the two differ.
     #
-    #   use Castellan::Verify::Middleware, rate: 0.001, report: ->(difference) { MyErrorTracker.notify(difference.to_s) }
+    #   use Castellan::Verify::Middleware, rate: 0.001,
+    #                                      report: ->(difference) { MyErrorTracker.notify(difference.to_s) }
     #
     # A verified request runs a query per record and relationship, so begin with a small rate. Differences
     # contain values of the records and are passed to `report` only. `CASTELLAN=off` disables it.

@@ -203,7 +203,7 @@ module Castellan
 
         # Identifies a relation without building its SQL, see {Rows::Scopes::Identity}.
         #
-        #   ScopeIdentity.of(viewer.posts)                        # => ["\0Viewer.posts on posts.viewer_id", [7]]
+        #   ScopeIdentity.of(viewer.posts)                        # => ["\0Viewer.posts on …", [7]]
         #   ScopeIdentity.of(Post.where(viewer_id: 7).order(:id)) # => ["\0Post posts Equality …", [7]]
         #   ScopeIdentity.of(Post.joins(:viewer))                 # => nil: its SQL must be built
         module ScopeIdentity

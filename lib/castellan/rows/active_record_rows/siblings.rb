@@ -220,8 +220,7 @@ module Castellan
           end
         end
 
-        # Queries the counts, ids or first records of a has_many or has_one
-        # for several owners in one statement.
+        # Queries the counts, ids or first records of a has_many or has_one for several owners at once.
         #
         #   query = GroupedQuery.for(user.association(:posts), [ada, alan])   # nil: query for each owner
         #   query.counts   # => { ada => 3, alan => 0 }, compared by identity
