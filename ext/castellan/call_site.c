@@ -1,7 +1,7 @@
 /*
- * Finds the nearest frame of the application without allocating an object. lib/castellan/call_site.rb decides which
- * files belong to the application; the result is cached by the address of the path. The same file has a Ruby version,
- * which must return the same results.
+ * Finds the nearest frame of the application without allocating an object. lib/castellan/call_site.rb
+ * decides which files belong to the application; the decision is cached by the address of the path. That
+ * file also has a Ruby implementation, which must return the same results.
  */
 #include "call_site.h"
 #include "ruby/debug.h"
@@ -10,8 +10,8 @@
 #define LINE_BITS 24 /* as in call_site.rb */
 #define SHALLOWEST 32
 #define DEEPEST 1024
-#define GAP 32 /* frames in a row that are not of the application, below one that is: what comes then calls everything */
-#define SLOTS 4096 /* many more than files are met on the way to the application */
+#define GAP 32 /* after so many foreign frames below the application's, only the server follows */
+#define SLOTS 4096 /* far more than the files on a stack */
 
 struct slot {
     VALUE path;
@@ -19,9 +19,9 @@ struct slot {
 };
 
 static struct slot slots[SLOTS];
-static VALUE kept = Qnil; /* path => true, by identity: keeps the paths alive and where they are, so that an address stays theirs */
-static int usual = SHALLOWEST; /* how deep the last looks had to go: an ORM loads and preloads at depths that hardly change */
-static VALUE labels = Qnil; /* site => name of the method there, as it was first met */
+static VALUE kept = Qnil; /* path => true, by identity: keeps the paths alive and in place */
+static int usual = SHALLOWEST; /* the depth that recent calls needed; it hardly changes */
+static VALUE labels = Qnil; /* site => name of the method that was first found there */
 static ID id_number;
 static ID id_current_in_ruby;
 
@@ -30,7 +30,7 @@ static struct slot *slot_of(VALUE path)
     return &slots[(path >> 3 ^ path >> 15) % SLOTS];
 }
 
-/* Caches interned strings only (paths of loaded files are), because the address of any other may be reused. */
+/* Caches only interned strings, such as paths of loaded files, because other addresses may be reused. */
 static long path_number(VALUE call_site, VALUE path)
 {
     struct slot *slot = slot_of(path);
@@ -45,21 +45,22 @@ static long path_number(VALUE call_site, VALUE path)
     return number;
 }
 
-/* Grows at once and shrinks slowly: a second, deeper read costs more than some extra frames. */
+/* Grows immediately and shrinks slowly: a second, deeper read costs more than some extra frames. */
 static void look_went(int seen)
 {
     int enough = seen < SHALLOWEST - 4 ? SHALLOWEST : seen < DEEPEST - 4 ? seen + 4 : DEEPEST;
     usual = enough < usual ? usual - 1 : enough;
 }
 
-/* Castellan::NativeCallSite#current, for others that are written in C, too */
+/* Castellan::NativeCallSite#current; also called from C */
 VALUE castellan_call_site(VALUE self)
 {
-    /* Ruby 3.1 ignores the start argument of rb_profile_frames (Bug #14607), so each deeper read starts at the top. */
+    /* Ruby 3.1 ignores the start argument of rb_profile_frames (Bug #14607), so each deeper read starts at
+     * the top. */
     VALUE frames[DEEPEST];
     int lines[DEEPEST];
     int seen = 0;
-    VALUE gem = Qnil; /* the nearest frame of a gem that is no framework, for a stack without the application */
+    VALUE gem = Qnil; /* the nearest frame of a gem (no framework), for stacks without the application */
 
     for (int depth = usual;; depth = depth * 3 / 2 < DEEPEST ? depth * 3 / 2 : DEEPEST) {
         int count = rb_profile_frames(0, depth, frames, lines);
@@ -79,7 +80,7 @@ VALUE castellan_call_site(VALUE self)
     }
 }
 
-/* Remembers the name that belongs to a site: one text for each line that was ever met, so a look costs no object. */
+/* Stores the method name of a site, one String per line of code, so that later calls allocate no object. */
 static void frame_label(VALUE site, VALUE frame)
 {
     if (!NIL_P(rb_hash_lookup(labels, site))) return;
@@ -89,27 +90,28 @@ static void frame_label(VALUE site, VALUE frame)
 }
 
 /*
- * Stacks that were met: a loop asks from the same frames and lines again and again. Of a stack that is known by its frames only those
- * lines are asked for that are the application's: to find a line takes several times as long as to find a frame. The frames are kept
- * alive and where they are, so that an address stays theirs.
+ * A cache of stacks, because a loop queries from the same frames and lines again and again. If the frames
+ * are cached, only the lines of the application's frames are read and compared: finding a line takes
+ * several times as long as finding a frame. Cached frames must stay alive and must not move, so that their
+ * addresses stay valid.
  */
 #define BUCKETS 8
 #define WAYS 4
-#define ALIKE 24 /* so many of the innermost frames say where a stack is looked for; all are compared */
+#define ALIKE 24 /* the innermost frames that are hashed; all frames are compared */
 
 struct stack {
-    int count; /* how many frames were looked at; 0 where nothing is kept */
-    int whole; /* whether these are all that there are */
-    int places; /* how many of them are the application's */
+    int count; /* the number of frames that were read; 0: free */
+    int whole; /* whether these are all frames */
+    int places; /* the number of the application's frames */
     long most;
     VALUE sites;
     VALUE *frames;
-    int *lines; /* of the application's frames: the place among the frames and the line, in turns */
+    int *lines; /* for the application's frames alternately: position in `frames`, line */
 };
 
 struct bucket {
     struct stack stacks[WAYS];
-    int next; /* to be replaced */
+    int next; /* the entry to replace next */
 };
 
 static struct bucket buckets[BUCKETS];
@@ -150,7 +152,7 @@ static int lines_met(const struct stack *stack, const int *lines)
     return 1;
 }
 
-/* `lines` is there to be written to. */
+/* `lines` is scratch memory. */
 static const struct stack *stack_met(const struct bucket *bucket, long most, int count, VALUE *frames, int *lines)
 {
     int known = 0;
@@ -171,7 +173,7 @@ static void stack_keep(struct bucket *bucket, VALUE sites, long most, int count,
     struct stack *stack = &bucket->stacks[bucket->next];
     bucket->next = (bucket->next + 1) % WAYS;
     stack->count = 0;
-    REALLOC_N(stack->frames, VALUE, count); /* may collect garbage: nothing is kept meanwhile */
+    REALLOC_N(stack->frames, VALUE, count); /* may run the GC, so the entry must be free meanwhile */
     REALLOC_N(stack->lines, int, 2 * count);
     memcpy(stack->frames, frames, (size_t)count * sizeof(VALUE));
     stack->places = 0;
@@ -186,8 +188,8 @@ static void stack_keep(struct bucket *bucket, VALUE sites, long most, int count,
     stack->count = count;
 }
 
-/* The sites among `count` frames, from the innermost on, and which of the frames are `ours`; returns how many frames were looked at
-   before it was enough. */
+/* Appends the sites of `count` frames, innermost first, to `sites` and marks the application's frames in
+ * `ours`. Returns the number of frames that were sufficient, or count + 1. */
 static int sites_among(VALUE self, VALUE sites, long most, int count, const VALUE *frames, const int *lines, char *ours)
 {
     VALUE last = Qnil;
@@ -197,7 +199,7 @@ static int sites_among(VALUE self, VALUE sites, long most, int count, const VALU
         VALUE path = rb_profile_frame_path(frames[seen]);
         long number = RB_TYPE_P(path, T_STRING) ? path_number(self, path) : 0;
         ours[seen] = number > 0;
-        if (number <= 0 || lines[seen] <= 0) { /* below the first line of a program lies a frame without one */
+        if (number <= 0 || lines[seen] <= 0) { /* the outermost frame of a program has no line */
             if (++foreign > GAP && RARRAY_LEN(sites) > 0) return seen + 1;
             continue;
         }
@@ -209,7 +211,7 @@ static int sites_among(VALUE self, VALUE sites, long most, int count, const VALU
         rb_ary_push(sites, last = site);
         if (RARRAY_LEN(sites) >= most) return seen + 1;
     }
-    return count + 1; /* it would have gone on */
+    return count + 1; /* further frames may be needed */
 }
 
 VALUE castellan_call_site_frames(VALUE self, long most)
@@ -262,7 +264,7 @@ void Init_call_site(VALUE castellan)
     labels = rb_hash_new();
 
     rb_gc_register_address(&stacks_kept);
-    stacks_kept = TypedData_Wrap_Struct(rb_cObject, &stacks_type, buckets); /* without a pointer nobody marks */
+    stacks_kept = TypedData_Wrap_Struct(rb_cObject, &stacks_type, buckets); /* marked only if not NULL */
 
     VALUE native = rb_define_module_under(castellan, "NativeCallSite");
     rb_define_method(native, "current", castellan_call_site, 0);

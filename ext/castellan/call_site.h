@@ -3,13 +3,14 @@
 
 #include "ruby.h"
 
-/* Defines Castellan::NativeCallSite; lib/castellan/call_site.rb takes it in. */
+/* Defines Castellan::NativeCallSite, which lib/castellan/call_site.rb extends. */
 void Init_call_site(VALUE castellan);
 
-/* The nearest frame of the application as a number, or nil. `call_site` is Castellan::CallSite. */
+/* Returns the nearest frame of the application as a number, or nil. `call_site` is Castellan::CallSite. */
 VALUE castellan_call_site(VALUE call_site);
 
-/* The application's frames as numbers, innermost first, at most `most`: a frozen Array, the same one for the same frames. */
+/* Returns at most `most` of the application's frames as numbers, innermost first, in a frozen Array that
+ * is the same object for the same frames. */
 VALUE castellan_call_site_frames(VALUE call_site, long most);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * What read.c, link.c and write.c share: the state of one encoding, and the functions that are too hot to be called across files.
+ * Shared by read.c, link.c and write.c: the state of one encoding, and inline functions for hot paths.
  *
- * Memory: all allocations belong to the arena of one `struct encoder`, which rb_ensure frees. References to Ruby objects
- * are in memory that the garbage collector marks (ALLOCV).
+ * Memory: all allocations belong to the arena of one `struct encoder`, which rb_ensure frees. References
+ * to Ruby objects are in memory that the garbage collector marks (ALLOCV).
  */
 #ifndef CASTELLAN_INTERNAL_H
 #define CASTELLAN_INTERNAL_H
@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Zeroed memory of one encoding, freed at once, also after an error. */
+/* Zeroed memory of one encoding, freed as a whole, also after an error. */
 struct arena_block {
     struct arena_block *next;
-    int64_t bytes[]; /* what is kept here needs no stricter alignment */
+    int64_t bytes[]; /* sufficient alignment for everything stored here */
 };
 
 struct arena {
@@ -25,13 +25,14 @@ struct arena {
 };
 
 /*
- * Bytes that grow. Plain malloc, not Ruby's: growing must never run the garbage collector, because callers hold pointers
- * into Ruby strings and PostgreSQL results while they write.
+ * A growing byte buffer. Uses plain malloc, not Ruby's: growing must never run the garbage collector,
+ * because callers hold pointers into Ruby strings and PostgreSQL results while they write.
  *
- *   buffer_reserve(buffer, 20);                       room for 20 bytes
- *   buffer_consumed(buffer, digits_write(buffer_end(buffer), 7));
+ *   buffer_reserve(buffer, NUMBER_DIGITS);
+ *   buffer_consumed(buffer, number_format(buffer_end(buffer), 7));
  *
- * With CASTELLAN_DEBUG a write past what was reserved is a bug report at once and not a crash later.
+ * With CASTELLAN_DEBUG, a write beyond the reserved room calls rb_bug immediately instead of crashing
+ * later.
  */
 struct buffer {
     char *bytes;
@@ -92,7 +93,7 @@ static inline void buffer_byte(struct buffer *buffer, char byte)
 
 #define NUMBER_DIGITS 20
 
-/* number_parse handles every integer between these two, exclusive. */
+/* number_parse supports the integers between these two, exclusive. */
 #define NUMBER_PARSED_FROM -100000000000000000LL
 #define NUMBER_PARSED_TO 1000000000000000000LL
 
@@ -101,7 +102,7 @@ static inline bool number_digit(char byte)
     return byte >= '0' && byte <= '9';
 }
 
-/* @return how many of at most 20 bytes were written */
+/* @return the number of bytes written, at most NUMBER_DIGITS */
 static inline size_t number_format(char *target, int64_t number)
 {
     char digits[NUMBER_DIGITS];
@@ -116,7 +117,7 @@ static inline size_t number_format(char *target, int64_t number)
     return length + sign;
 }
 
-/* Whether this is an integer as Ruby writes it: no sign but "-", no leading zero. */
+/* Returns whether Ruby would write the integer so: no sign except "-", no leading zero. */
 static inline bool number_integer_text(const char *text, size_t length)
 {
     size_t sign = length && text[0] == '-';
@@ -127,7 +128,7 @@ static inline bool number_integer_text(const char *text, size_t length)
     return true;
 }
 
-/* The integer that is written so, when it surely fits and no other text means it. */
+/* Parses an integer that certainly fits and has no other spelling; otherwise returns false. */
 static inline bool number_parse(const char *text, size_t length, int64_t *number)
 {
     int64_t value = 0;
@@ -139,20 +140,22 @@ static inline bool number_parse(const char *text, size_t length, int64_t *number
 }
 
 /*
- * Ids compare by their text; an id that is a 64-bit integer compares as a number, without hashing bytes. An index finds the row of an
- * id by open addressing; dense integers need no search: `near` has a row for each value between the smallest and the largest. The size
- * of an index is known before and never grows. Entries name a row of a node; two nodes of one type may share an index.
+ * Ids are compared as strings, or as numbers if they are 64-bit integers, which needs no hashing of bytes.
+ * An index finds the row of an id by open addressing. For dense integers, `near` has an entry for each
+ * value between the smallest and the largest, so no search is needed. The size of an index is known
+ * beforehand and never grows. Entries contain node and row, because two nodes of one type may share an
+ * index.
  */
 struct record_id {
     bool number;
-    int64_t integer;      /* when it is a number */
-    const char *text;     /* NULL when the number came from a Ruby Integer */
+    int64_t integer;      /* if it is a number */
+    const char *text;     /* NULL if the number is a Ruby Integer */
     size_t length;
-    VALUE keep;           /* the string that `text` points into */
+    VALUE keep;           /* the String that contains `text` */
 };
 
 struct index_entry {
-    uint64_t key;  /* the integer, or a hash of the text: Ruby's, seeded, because clients may have chosen the ids */
+    uint64_t key;  /* the integer, or Ruby's seeded hash of the text: clients may choose ids */
     int32_t row;   /* -1: free */
     int16_t node;
     bool number;
@@ -161,7 +164,7 @@ struct index_entry {
 struct index {
     struct index_entry *entries;
     size_t mask;
-    int32_t *near;         /* row of least + i, -1: none; instead of entries */
+    int32_t *near;         /* instead of entries: the row of least + i, -1: none */
     int64_t least;
     uint64_t near_count;
 };
@@ -183,13 +186,13 @@ static inline uint64_t index_key(const struct record_id *id)
     return id->number ? (uint64_t)id->integer : (uint64_t)rb_memhash(id->text, (long)id->length);
 }
 
-/* Whether there may be a row for each integer from least to greatest: no more than a few for each that is needed. */
+/* Returns whether `near` would need at most about eight entries per row. */
 static inline bool index_near_p(int64_t least, int64_t greatest, size_t rows)
 {
     return (uint64_t)greatest - (uint64_t)least < rows * 8 + 64;
 }
 
-/* Where the row of this integer stands, NULL beyond the others. */
+/* Returns the entry of this integer, NULL outside the range. */
 static inline int32_t *index_near(const struct index *index, int64_t integer)
 {
     uint64_t at = (uint64_t)integer - (uint64_t)index->least;
@@ -198,7 +201,7 @@ static inline int32_t *index_near(const struct index *index, int64_t integer)
 
 typedef struct pg_result PGresult;
 
-/* The functions of the libpq that the pg gem has loaded. */
+/* Functions of the libpq that the pg gem has loaded. */
 struct libpq {
     bool tried, found;
     PGresult *(*get)(VALUE);
@@ -222,9 +225,9 @@ enum cell_kind { CELL_NULL, CELL_TEXT, CELL_VALUE };
 
 struct cell {
     enum cell_kind kind;
-    const char *text;   /* bytes that are UTF-8 if they are valid: only for CELL_TEXT */
+    const char *text;   /* only for CELL_TEXT; must be UTF-8, not yet checked */
     size_t length;
-    VALUE value;        /* the Ruby object, Qundef when the text is PostgreSQL's */
+    VALUE value;        /* the Ruby object; Qundef if PostgreSQL owns the text */
 };
 
 static inline bool source_utf8_p(VALUE string)
@@ -233,7 +236,7 @@ static inline bool source_utf8_p(VALUE string)
     return encoding == rb_utf8_encindex() || encoding == rb_usascii_encindex() || encoding == rb_ascii8bit_encindex();
 }
 
-/* @raise PG::Error when the result was cleared */
+/* @raise PG::Error if the result was cleared */
 static inline void source_refresh(struct source *source)
 {
     if (source->result) source->result = libpq.get(source->rows);
@@ -268,7 +271,7 @@ static inline struct cell source_cell(const struct source *source, long row, lon
     return cell;
 }
 
-/* The value as the Ruby encoder sees it. */
+/* Returns the value that the Ruby encoder would get. */
 static inline VALUE source_value(const struct cell *cell)
 {
     if (cell->kind == CELL_NULL) return Qnil;
@@ -288,21 +291,21 @@ struct member_parts {
     long hole;    /* -1: none */
 };
 
-/* What a relationship to several types writes and leads to for one of them. */
+/* The bytes and the node of one type of a relationship to several types. */
 struct kind_parts {
     struct bytes link;
     long child;     /* -1: linkage only */
 };
 
 struct edge_parts {
-    struct bytes before, name, link, link_end; /* of a linked record: what stands before and after its id */
+    struct bytes before, name, link, link_end; /* link, link_end: before and after a linked id */
     long child;     /* -1: linkage only */
-    long kind_count;          /* 1, or of how many types the linked records are; `link` and `child` are those of the first */
-    struct kind_parts *kinds; /* NULL where there is one */
-    long position;  /* in the node's links */
+    long kind_count;          /* the number of types; `link` and `child` are those of the first */
+    struct kind_parts *kinds; /* NULL if there is only one */
+    long position;  /* among the node's links */
     bool to_many;
-    bool written;   /* false: it only leads to included records */
-    bool data;      /* false: its linkage is left out */
+    bool written;   /* false: it only adds included records */
+    bool data;      /* false: its linkage is omitted */
 };
 
 struct node_parts {
@@ -310,55 +313,57 @@ struct node_parts {
     long member_count, edge_count;
     struct member_parts *members;
     struct edge_parts *edges;
-    long family;   /* nodes of one type are a family: a record that two of them hold is included once */
-    bool related;  /* whether another node of the family exists */
-    bool regular;  /* whether each row is written alike, so that `before` and `close` hold */
-    bool after;    /* whether links and meta objects stand at the end of each record */
+    long family;   /* nodes of one type are a family: a record in two of them is included once */
+    bool related;  /* whether the family has another node */
+    bool regular;  /* whether all rows have the same members, so that `before` and `close` apply */
+    bool after;    /* whether links and meta objects follow at the end of each record */
 };
 
 struct template {
     enum escape_mode mode;
     bool nested, compound;
-    bool several_types; /* each primary row is written as the row that the root's only edge leads to */
+    bool several_types; /* primary rows are written as the rows to which the root's only edge links */
     long node_count;
     struct node_parts *nodes;
     char *block;
     size_t block_used, block_size;
-    size_t last_length;  /* of the last document: how much room the next one begins with; the one thing that changes */
+    size_t last_length;  /* of the last document, as initial size for the next; the only mutable field */
 };
 
 enum coder { CODER_NONE, CODER_INTEGER, CODER_TEXT, CODER_BOOLEAN, CODER_FLOAT, CODER_DECIMAL, CODER_DATE, CODER_DATETIME, CODER_JSON, CODER_COUNT };
 
-/* One end of a pair: the related id where that is a number (else the pair has it), and the row with that id. */
+/* The related end of a pair: the id if it is a number (otherwise read it from the pair), and the row with
+ * that id. */
 struct link_target {
     int64_t integer;
-    int32_t row;         /* of the child, -1: there is none */
+    int32_t row;         /* of the child, -1: none */
     int32_t pair;        /* -1: the id is `integer` */
 };
 
-/* A linked record as it is written, with the comma before it: the same few are linked again and again. */
+/* The bytes of a linked record with the comma before it, cached because links to the same few records
+ * repeat. */
 struct fragment {
     int64_t integer;
-    uint8_t length;      /* 0: nothing is kept here */
+    uint8_t length;      /* 0: free */
     char bytes[55];
 };
 
 /* How one edge's links are read. */
 struct links {
     struct arena *arena; /* the encoding's */
-    bool grouped;        /* in rows of their own; else in a column of the parent */
-    long column;         /* of the parent, when not grouped */
-    struct source pairs; /* of lists only how many there are */
-    long parent, related, kind; /* columns of the pairs; -1: all are of the first type */
-    int64_t *parents;    /* of lists: the parent of each pair */
-    int32_t *rows;       /* of each pair the row of its parent, -1 where there is none */
-    struct link_target *found;   /* of each pair */
-    struct link_target *targets; /* the same, sorted by the rows of their parents */
-    int16_t *found_kinds, *kinds; /* the type of each, where there are several: of `found` and of `targets` */
-    int32_t *starts;     /* for each row of the parent, where its targets begin; one more at the end */
+    bool grouped;        /* in separate rows; otherwise in a column of the parent */
+    long column;         /* of the parent, if not grouped */
+    struct source pairs; /* for lists only the size */
+    long parent, related, kind; /* columns of the pairs; -1: all have the first type */
+    int64_t *parents;    /* for lists: the parent of each pair */
+    int32_t *rows;       /* for each pair the row of its parent, -1: none */
+    struct link_target *found;   /* for each pair */
+    struct link_target *targets; /* the same, sorted by the parents' rows */
+    int16_t *found_kinds, *kinds; /* for several types: those of `found` and of `targets` */
+    int32_t *starts;     /* for each row of the parent, the begin of its targets; plus one at the end */
     struct fragment *fragments;  /* by id */
-    VALUE shown;         /* an Array that says for each row whether the relationship is written, or nil */
-    VALUE after;         /* an Array of texts, one for each row, or nil */
+    VALUE shown;         /* an Array of booleans per row: whether to write the relationship, or nil */
+    VALUE after;         /* an Array of Strings per row, or nil */
 };
 
 /* One node's rows. */
@@ -368,19 +373,19 @@ struct section {
     struct source source;
     enum coder *coders;
     long coder_count;
-    VALUE *computed;      /* for each member an Array of JSON texts, or nil */
-    VALUE *shown;         /* for each member an Array that says for each row whether it is written, or nil */
-    VALUE after;          /* an Array of texts, one for each row, or nil */
+    VALUE *computed;      /* for each member an Array of JSON Strings, or nil */
+    VALUE *shown;         /* for each member an Array of booleans per row: whether to write it, or nil */
+    VALUE after;          /* an Array of Strings per row, or nil */
     struct links *links;  /* for each edge of the template */
-    VALUE texts;          /* the ids as strings where the driver's are neither small integers nor UTF-8 text, or nil */
-    int64_t *numbers;     /* the ids where all of them are numbers, once they have been read */
+    VALUE texts;          /* ids as Strings if the driver's are neither small integers nor UTF-8, or nil */
+    int64_t *numbers;     /* the ids, if all are numbers, once they have been read */
     bool read;
     struct index index;   /* id → row */
-    int32_t *first;       /* row → the first row with the same id; NULL when no id comes twice */
-    uint32_t *walked;     /* row → the round in which it was walked */
-    int32_t *ordinals;    /* row → its number in the family, -1: not asked yet */
-    struct index family;  /* of the family's first node: id → (node, row) */
-    uint32_t *known;      /* of the family's first node: ordinal → the round in which it was written */
+    int32_t *first;       /* row → the first row with the same id; NULL if all ids differ */
+    uint32_t *walked;     /* row → the round in which it was visited */
+    int32_t *ordinals;    /* row → its number in the family, -1: not computed yet */
+    struct index family;  /* only in the family's first node: id → (node, row) */
+    uint32_t *known;      /* only in the family's first node: ordinal → the round in which it was written */
 };
 
 struct encoder {
@@ -391,26 +396,26 @@ struct encoder {
     struct buffer buffer;
     uint32_t round;
     bool single, each, part;
-    size_t written;   /* included objects of this round */
-    VALUE included;   /* for encode_each the objects, for encode_part node and id of each */
+    size_t written;   /* number of included objects in this round */
+    VALUE included;   /* encode_part: node and id of each record to include */
 };
 
 extern VALUE coder_symbols[CODER_COUNT];
 
-/* The targets of a row are those from `at` up to `end`. */
+/* The targets of a row: `at` up to, not including, `end`. */
 struct link_range {
     long at, end;
 };
 
-/* Goes through the ids of a column "1,2,3": up to `at` they have been read. A caller that may have called Ruby passes the column to be
- * read anew. */
+/* Iterates over the ids of a column "1,2,3"; `at` is the next byte. A caller that may have called Ruby
+ * sets `read` to false, so that the column is read again. */
 struct column_walk {
     size_t at;
     bool ended, read;
     struct record_id whole, id;
 };
 
-/* Whether the id can be read without calling Ruby. */
+/* Returns false if only Ruby can read the id. */
 static inline bool id_of_cell(const struct cell *cell, struct record_id *id)
 {
     memset(id, 0, sizeof(*id));
@@ -438,7 +443,7 @@ static inline bool encoder_shown(VALUE conditions, long row)
     return NIL_P(conditions) || RTEST(rb_ary_entry(conditions, row));
 }
 
-/* The node that a target's record is in. */
+/* Returns the node of a target's record. */
 static inline long links_node(const struct section *section, long edge, long at)
 {
     const struct edge_parts *parts = &section->parts->edges[edge];

@@ -1,6 +1,7 @@
 /*
- * The links of a relationship, sorted by the rows of their parents, and the records that they lead to, each once. Links in a column of
- * the parent are read in place. Records of one type are a family across nodes.
+ * Sorts the links of a relationship by their parents' rows, and finds the included records, each once.
+ * Links in a column of the parent are read in place. Nodes of one type are a family, which shares its
+ * records.
  */
 #include "internal.h"
 
@@ -14,7 +15,7 @@ struct record_id links_id(struct encoder *encoder, struct section *section, long
     return id;
 }
 
-/* The node that the records of a pair are in, -1 where there is none. Where there are several types, which one is noted. */
+/* Returns the node of a pair's related record, -1: none. Stores the type if there are several. */
 static long links_child(struct section *section, long edge, long pair)
 {
     const struct edge_parts *parts = &section->parts->edges[edge];
@@ -29,7 +30,7 @@ static long links_child(struct section *section, long edge, long pair)
     return parts->kinds[kind].child;
 }
 
-/* Reads the pairs; counts[row + 1] is how many a row of the parents has. */
+/* Reads the pairs; counts[row + 1] is the number of pairs of a parent's row. */
 static void links_read_pairs(struct encoder *encoder, struct section *section, long edge, int32_t *counts)
 {
     struct links *links = &section->links[edge];
@@ -56,7 +57,7 @@ static void links_read_pairs(struct encoder *encoder, struct section *section, l
     }
 }
 
-/* The same for lists, whose ids have been read. */
+/* Does the same for lists, whose ids have been read. */
 static void links_find_lists(struct encoder *encoder, struct section *section, long edge, int32_t *counts)
 {
     struct links *links = &section->links[edge];
@@ -75,7 +76,7 @@ static void links_find_lists(struct encoder *encoder, struct section *section, l
     }
 }
 
-/* Sorts the pairs by their parent's row, each parent's in their own order: a counting sort. */
+/* Sorts the pairs by their parent's row, with a counting sort that keeps the order within a parent. */
 static void links_group(struct encoder *encoder, struct section *section, long edge)
 {
     struct links *links = &section->links[edge];
@@ -83,7 +84,7 @@ static void links_group(struct encoder *encoder, struct section *section, long e
     long pairs = links->pairs.size, rows = section->source.size;
     bool several = parts->kind_count > 1 && !links->parents && links->kind >= 0;
     if (links->targets) return;
-    section_index(encoder, section); /* all of them while no id is held */
+    section_index(encoder, section); /* index all nodes while no id is in use */
     if (parts->child >= 0) section_index(encoder, &encoder->sections[parts->child]);
     for (long kind = 0; several && kind < parts->kind_count; kind++) {
         if (parts->kinds[kind].child >= 0) section_index(encoder, &encoder->sections[parts->kinds[kind].child]);
@@ -122,7 +123,7 @@ struct link_range links_of(struct encoder *encoder, struct section *section, lon
     return range;
 }
 
-/* Whether there is one more; it is in walk->id. */
+/* Stores the next id in walk->id, or returns false. */
 bool column_next(struct encoder *encoder, struct section *section, long row, long edge, struct column_walk *walk)
 {
     struct record_id *whole = &walk->whole;
@@ -156,7 +157,7 @@ static size_t encoder_family_size(const struct encoder *encoder, long family)
     return size;
 }
 
-/* The number of a record in its family: the same for the same (type, id), whichever node holds it. */
+/* Returns the number of a record in its family, which is the same for a (type, id) in every node. */
 static int32_t section_ordinal(struct encoder *encoder, struct section *section, long row)
 {
     struct section *family = &encoder->sections[section->parts->family];
@@ -181,7 +182,7 @@ static int32_t section_ordinal(struct encoder *encoder, struct section *section,
     return section->ordinals[row] = (int32_t)(base + (size_t)entry->row);
 }
 
-/* Whether it was known in this round; from now on it is. */
+/* Marks the record as known in this round; returns whether it already was. */
 bool encoder_known(struct encoder *encoder, struct section *section, long row)
 {
     struct section *family = &encoder->sections[section->parts->family];
@@ -203,7 +204,7 @@ static void encoder_include(struct encoder *encoder, struct section *section, lo
     encoder_write(encoder, section, row);
 }
 
-/* @return whether the row was new, so that something was written */
+/* @return whether the row was new, so that something was written and Ruby may have been called */
 static inline bool encoder_reach(struct encoder *encoder, struct section *related, long row)
 {
     if (row < 0 || related->walked[row] == encoder->round) return false;
@@ -213,7 +214,7 @@ static inline bool encoder_reach(struct encoder *encoder, struct section *relate
     return true;
 }
 
-/* A relationship to several types: each target says which node it is in. */
+/* Visits a relationship to several types, whose targets have different nodes. */
 static void encoder_walk_kinds(struct encoder *encoder, struct section *section, long row, long edge)
 {
     struct link_range range = links_of(encoder, section, row, edge);

@@ -1,10 +1,11 @@
 /*
- * Reads what a document is written from: rows (an array of arrays, or a PG::Result in place, without a string for each value), the
- * template, ids, and tables.
+ * Reads the input of a document: rows (an Array of Arrays, or a PG::Result in place, without a String for
+ * each value), template, ids, and tables.
  *
- * The extension does not link libpq: the pg gem brings its own. Its functions are looked up in the loaded pg_ext; if one
- * is missing, PG::Result#values is called. A `struct source` lives on the C stack, which keeps its objects alive and in
- * place. The text of a cell is valid until the next call into Ruby; call source_refresh after each.
+ * The extension does not link libpq, because the pg gem brings its own. It looks up the functions in the
+ * loaded pg_ext; if one is missing, it calls PG::Result#values. A `struct source` is on the C stack, which
+ * keeps its objects alive and in place. The text of a cell is valid until the next call into Ruby; call
+ * source_refresh after each.
  */
 #include "internal.h"
 #include <dlfcn.h>
@@ -34,7 +35,7 @@ void arena_free(struct arena *arena)
     }
 }
 
-/* Kept out of line: it runs a few times a document. Raises NoMemoryError with the buffer still whole. */
+/* Not inline, because it runs a few times per document. The buffer stays valid if it raises NoMemoryError. */
 void buffer_grow(struct buffer *buffer, size_t room)
 {
     size_t needed = buffer->length + room;
@@ -76,7 +77,8 @@ static void *source_symbol(void *library, const char *name)
     return symbol;
 }
 
-/* The functions of the library at this path. RTLD_NOLOAD: only if the process has it already. */
+/* Looks up the functions in the library at this path. RTLD_NOLOAD: only if the process has already loaded
+ * it. */
 static void source_resolve(const char *path)
 {
     void *library = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
@@ -103,7 +105,7 @@ void source_find_libpq(void)
     }
 }
 
-/* Whether it is a PG::Result: given anything else, libpq's functions crash. */
+/* Checks for PG::Result, because libpq's functions crash with anything else. */
 bool source_pg_result_p(VALUE rows)
 {
     VALUE pg, result;
@@ -115,7 +117,7 @@ bool source_pg_result_p(VALUE rows)
     return RB_TYPE_P(result, T_CLASS) && RTEST(rb_obj_is_kind_of(rows, result));
 }
 
-/* A result's strings are in the encoding of its connection; its first column's name tells. */
+/* A result's strings have the encoding of its connection, and so has the name of its first column. */
 static bool source_readable(VALUE rows, const PGresult *result)
 {
     if (libpq.columns(result) == 0) return true;
@@ -175,7 +177,7 @@ long template_index(VALUE number)
     return NIL_P(number) ? -1 : NUM2LONG(number);
 }
 
-/* Copies a string into the block. The first of two rounds has no block yet and only adds up how much is needed. */
+/* Copies a string into the block. In the first of two passes there is no block; it only adds up the size. */
 static struct bytes template_keep(struct template *template, VALUE string)
 {
     struct bytes kept = { NULL, 0 };
@@ -282,7 +284,7 @@ static enum escape_mode template_mode(VALUE escape)
     rb_raise(rb_eArgError, "%" PRIsVALUE " is no way of escaping", escape);
 }
 
-/* Native.compile(template) → the same for C */
+/* Native.compile(template) → the template's copy in C */
 VALUE template_compile(VALUE self, VALUE source)
 {
     struct template *template;
@@ -322,7 +324,8 @@ VALUE ruby_side(void)
     return rb_path2class("Castellan::Serialize::NativeEncoder");
 }
 
-/* After each call into Ruby: finds results again, or raises PG::Error if one was cleared. */
+/* Call it after each call into Ruby. Refreshes the pointers to results; raises PG::Error if one was
+ * cleared. */
 void encoder_refresh(struct encoder *encoder)
 {
     for (long i = 0; i < encoder->template->node_count; i++) {
@@ -334,7 +337,7 @@ void encoder_refresh(struct encoder *encoder)
     }
 }
 
-/* Raises what Ruby says about this value. `kind`: 0 the id, 1 a member, 2 an edge. */
+/* Raises NativeEncoder.refuse's error. `kind`: 0 the record's id, 2 a linked id, 3 links and meta objects. */
 void encoder_refuse(struct encoder *encoder, const struct section *section, int kind, long position, VALUE id, VALUE value)
 {
     rb_funcall(ruby_side(), rb_intern("refuse"), 6, encoder->ruby_template, LONG2NUM(encoder_number(encoder, section)), INT2FIX(kind),
@@ -342,7 +345,7 @@ void encoder_refuse(struct encoder *encoder, const struct section *section, int 
     rb_raise(rb_eRuntimeError, "a value could not be written, and Ruby does not say why");
 }
 
-/* ---- ids: those that only Ruby can read are requested once, all together ---- */
+/* ---- ids: if only Ruby can read them, they are read all at once ---- */
 
 void id_of_string(VALUE string, struct record_id *id)
 {
@@ -399,7 +402,7 @@ VALUE section_id_string(struct encoder *encoder, struct section *section, long r
     return string;
 }
 
-/* Whether all ids can be read without asking Ruby; those that are numbers are kept. */
+/* Stores the ids if all are numbers. Returns false if only Ruby can read one of them. */
 static bool section_read_numbers(struct section *section)
 {
     long row;
@@ -416,7 +419,7 @@ static bool section_read_numbers(struct section *section)
     return known;
 }
 
-/* A section whose ids Ruby has to read gets them all at once, so that comparing ids never calls Ruby. */
+/* Reads all ids at once if only Ruby can read them, so that comparing ids never calls Ruby. */
 void section_read_ids(struct encoder *encoder, struct section *section)
 {
     VALUE texts;
@@ -439,7 +442,7 @@ static bool id_equal(struct encoder *encoder, struct section *section, long row,
     return !other.number && other.length == id->length && (id->length == 0 || memcmp(other.text, id->text, id->length) == 0);
 }
 
-/* The entry of the id, or the free one where it belongs. */
+/* Returns the entry of the id, or the free entry for it. */
 struct index_entry *index_find(struct encoder *encoder, const struct index *index, const struct record_id *id)
 {
     uint64_t key = index_key(id);
@@ -460,7 +463,7 @@ void index_fill(struct index_entry *entry, const struct record_id *id, long node
     entry->row = (int32_t)row;
 }
 
-/* The id of this row is that of an earlier one. */
+/* Stores that an earlier row has the same id. */
 static void section_again(struct section *section, long row, int32_t first)
 {
     if (!section->first) {
@@ -470,7 +473,7 @@ static void section_again(struct section *section, long row, int32_t first)
     section->first[row] = first;
 }
 
-/* Whether the ids are numbers that lie close together; then they have their places. */
+/* Fills index.near if the ids are dense integers; otherwise returns false. */
 static bool section_index_near(struct section *section)
 {
     long size = section->source.size;
@@ -505,7 +508,7 @@ void section_index(struct encoder *encoder, struct section *section)
     }
 }
 
-/* @return the row with this id, -1 when there is none */
+/* @return the row with this id, -1: none */
 long section_row(struct encoder *encoder, struct section *section, const struct record_id *id)
 {
     section_index(encoder, section);
@@ -518,12 +521,12 @@ long section_row(struct encoder *encoder, struct section *section, const struct 
 
 /* ---- lists of integers ----
  *
- *   Native.id_list(result)                 # => "{1,2,3}", of the first column
+ *   Native.id_list(result)                 # => "{1,2,3}", the first column
  *   Native.distinct_ids(["3,1", "1,2"])    # => [3, 1, 2]
- *   Native.column_ids([[7, "3,1"]], 1)     # => [3, 1], of that column
+ *   Native.column_ids([[7, "3,1"]], 1)     # => [3, 1], that column
  *
- * All return nil for values other than integers of at most 17 digits (id_list: of NUMBER_DIGITS characters), which Ruby
- * then reads (rows/id_list.rb). */
+ * All return nil unless the values are integers of at most 17 digits (id_list: NUMBER_DIGITS characters);
+ * Ruby then reads them (rows/ids.rb). */
 
 #define ID_DIGITS 17
 
@@ -531,7 +534,7 @@ struct id_text {
     const char *at, *end;
 };
 
-/* The text between the braces, if there are such. */
+/* Removes the braces, if there are any. */
 static inline struct id_text id_text_of(const char *text, size_t length)
 {
     struct id_text list = { text, text + length };
@@ -542,7 +545,7 @@ static inline struct id_text id_text_of(const char *text, size_t length)
     return list;
 }
 
-/* Reads one, and the comma behind it. False where it is anything else. */
+/* Reads an integer and the comma after it. Returns false for anything else. */
 static inline bool id_text_next(struct id_text *list, int64_t *number)
 {
     const char *start = list->at, *at = start;
@@ -557,9 +560,9 @@ static inline bool id_text_next(struct id_text *list, int64_t *number)
     return true;
 }
 
-/* Integers, each once, in the order in which they came. */
+/* A set of integers, in insertion order. */
 struct id_set {
-    VALUE memory;         /* of both arrays: the collector's, so that nothing has to be freed */
+    VALUE memory;         /* of both arrays, owned by the GC, so that nothing must be freed */
     int64_t *numbers;
     int32_t *places;      /* by hash: position in `numbers`, -1: free */
     size_t count, mask;
@@ -578,7 +581,8 @@ static int32_t *id_set_place(const struct id_set *set, int64_t number)
     return &set->places[at];
 }
 
-/* Half of the places stay free. @raise NoMemoryError */
+/* Half of the places stay free.
+ * @raise NoMemoryError */
 static void id_set_allocate(struct id_set *set, size_t places)
 {
     const struct id_set old = *set;
@@ -605,7 +609,7 @@ static void id_set_add(struct id_set *set, int64_t number)
     *place = (int32_t)set->count++;
 }
 
-/* Adds those of a text; false where there is anything else in it. */
+/* Adds the integers of a text; returns false if it contains anything else. */
 static bool id_set_add_text(struct id_set *set, const char *text, size_t length)
 {
     struct id_text list = id_text_of(text, length);
@@ -624,7 +628,7 @@ static VALUE id_set_array(const struct id_set *set)
     return ids;
 }
 
-/* Native.distinct_ids(texts) → an array of Integers, or nil */
+/* Native.distinct_ids(texts) → an Array of Integers, or nil */
 VALUE ids_distinct(VALUE self, VALUE texts)
 {
     struct id_set set = { Qnil, NULL, NULL, 0, 0 };
@@ -641,7 +645,7 @@ VALUE ids_distinct(VALUE self, VALUE texts)
     return ids;
 }
 
-/* Native.column_ids(rows, position) → an array of Integers, or nil */
+/* Native.column_ids(rows, position) → an Array of Integers, or nil */
 VALUE ids_column(VALUE self, VALUE rows, VALUE position)
 {
     struct id_set set = { Qnil, NULL, NULL, 0, 0 };
@@ -662,7 +666,7 @@ VALUE ids_column(VALUE self, VALUE rows, VALUE position)
     return ids;
 }
 
-/* Native.id_list(rows) → the integers of the first column as text of an array, or nil */
+/* Native.id_list(rows) → the integers of the first column as a PostgreSQL array literal, or nil */
 VALUE ids_list(VALUE self, VALUE rows)
 {
     struct source source;
@@ -691,14 +695,16 @@ VALUE ids_list(VALUE self, VALUE rows)
     return text;
 }
 
-/* ---- loaded records of ActiveRecord: the variables are those of ActiveModel::LazyAttributeSet, see test/contract_test.rb ---- */
+/* ---- loaded records of ActiveRecord ----
+ *
+ * Reads the instance variables of ActiveModel::LazyAttributeSet, see test/contract_test.rb. */
 
-/* Qundef if the reader of the record has to read the value. */
+/* Returns Qundef if only the record's reader can return the value. */
 static VALUE loaded_value(VALUE name, VALUE coder, VALUE assigned, VALUE casted, VALUE values)
 {
     if (RHASH_SIZE(assigned) && rb_hash_lookup2(assigned, name, Qundef) != Qundef) return Qundef;
     if (RHASH_SIZE(casted) && (coder == coder_symbols[CODER_TEXT] || coder == coder_symbols[CODER_JSON])) {
-        /* What was cast can be changed in place: the String is a copy of the driver's. */
+        /* A cast value may have been changed in place; a cast String is a copy of the driver's. */
         VALUE value = rb_hash_lookup2(casted, name, Qundef);
         if (value != Qundef) return coder == coder_symbols[CODER_TEXT] ? value : Qundef;
     }
@@ -722,8 +728,9 @@ static VALUE loaded_row(VALUE set, VALUE names, VALUE coders)
 }
 
 /*
- * Native.loaded_rows(records, attribute_set, names, coders) → an Array for each record, with nil where coders has nil; nil unless
- * the attributes of each record are an attribute_set. Sets those coders to nil whose values the records' readers have to read.
+ * Native.loaded_rows(records, attribute_set, names, coders) → an Array for each record, with nil where
+ * coders has nil. Sets coders to nil if only the records' readers can return the values. Returns nil
+ * unless the attributes of each record are an attribute_set.
  */
 VALUE loaded_rows(VALUE self, VALUE records, VALUE attribute_set, VALUE names, VALUE coders)
 {
@@ -752,13 +759,13 @@ static enum coder coder_of(VALUE symbol, const struct section *section)
     return CODER_NONE;
 }
 
-/* Reads two lists of integers; false where there is anything else, or not as many in the one as in the other. */
+/* Reads two lists of integers; returns false if they contain anything else or differ in length. */
 static bool links_read_lists(struct links *links, VALUE rows)
 {
     struct source source = source_of(rows);
     struct cell one = source_cell(&source, 0, 0), other = source_cell(&source, 0, 1);
     struct id_text parents = id_text_of(one.text, one.length), related = id_text_of(other.text, other.length);
-    size_t most = (size_t)(related.end - related.at + 1) / 2; /* a digit and a comma each */
+    size_t most = (size_t)(related.end - related.at + 1) / 2; /* at least a digit and a comma each */
     long count = 0;
     if (source.size > 1 || one.kind == CELL_VALUE || one.kind != other.kind || most > INT32_MAX) return false;
     links->parents = arena_allocate(links->arena, most, sizeof(int64_t));
@@ -775,7 +782,7 @@ static bool links_read_lists(struct links *links, VALUE rows)
     return parents.at == parents.end;
 }
 
-/* Lists are read at once; those that cannot be are pairs. */
+/* Reads lists at once, or converts them to pairs if that fails. */
 static VALUE links_lists(struct links *links, VALUE link)
 {
     links->grouped = true;

@@ -1,18 +1,18 @@
 /*
- * Writes documents from rows, with the same bytes as lib/castellan/serialize/ruby_encoder.rb. Rare values (a time that
- * is a Ruby object, an id beyond 64 bits) and all errors are handled in Ruby: see `encoder_ask_ruby` and
+ * Writes documents from rows, with the same bytes as lib/castellan/serialize/ruby_encoder.rb. Ruby handles
+ * rare values (a DateTime, an id beyond 64 bits) and all errors: see `encoder_ask_ruby` and
  * `encoder_refuse`. Functions that return false have appended nothing.
  */
 #include "internal.h"
 #include <math.h>
 
-/* ---- text: escaping and checking UTF-8 in one pass, eight bytes at a time while nothing is special ----
+/* ---- text: escapes and checks UTF-8 in one pass, eight bytes at a time while none is special ----
  *
- * The three ways are those of serialize/text.rb: what RFC 8259 demands, plus U+2028 and U+2029, plus < > &. */
+ * The three modes are those of serialize/text.rb: only RFC 8259; also U+2028 and U+2029; also < > &. */
 
 #define ESCAPE_ONES 0x0101010101010101ULL
 #define ESCAPE_HIGHS 0x8080808080808080ULL
-#define ESCAPE_COPIED 256 /* up to so many bytes are copied while it is seen whether any is special */
+#define ESCAPE_COPIED 256 /* up to this length, text is copied while it is checked for special bytes */
 
 static inline uint64_t escape_has(uint64_t word, unsigned char byte)
 {
@@ -20,7 +20,7 @@ static inline uint64_t escape_has(uint64_t word, unsigned char byte)
     return (differing - ESCAPE_ONES) & ~differing & ESCAPE_HIGHS;
 }
 
-/* Not zero if one of the eight bytes may be special; false positives are possible, false negatives are not. */
+/* Nonzero if any of the eight bytes may be special; false positives are possible, false negatives are not. */
 static inline uint64_t escape_special_word(uint64_t word, bool markup)
 {
     uint64_t special = (word & ESCAPE_HIGHS) | ((word - ESCAPE_ONES * 0x20) & ~word & ESCAPE_HIGHS);
@@ -55,7 +55,8 @@ static inline bool escape_continues(const unsigned char *at, int count)
     return true;
 }
 
-/* How many bytes the character at `at` (not ASCII) has, 0 when it is not well-formed UTF-8 (Unicode 15, table 3-7). */
+/* Returns the length of a character (not ASCII) in bytes, 0 if it is not well-formed UTF-8 (Unicode 15,
+ * table 3-7). */
 static inline int escape_character(const char *text, const char *end)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -98,8 +99,8 @@ static inline bool escape_separator(const char *at)
     return (unsigned char)at[0] == 0xE2 && (unsigned char)at[1] == 0x80 && ((unsigned char)at[2] & 0xFE) == 0xA8;
 }
 
-/* Appends the text escaped. `json`: it is JSON already, only separators and markup are escaped. False, with nothing
- * appended, when it is not UTF-8. */
+/* Appends the escaped text. `json`: the text is JSON, so escape only separators and markup. Returns false
+ * and appends nothing if it is not UTF-8. */
 static bool escape_append(struct buffer *buffer, const char *text, size_t length, enum escape_mode mode, bool json)
 {
     const char *end = text + length, *run = text, *at = text;
@@ -135,7 +136,8 @@ static bool escape_append(struct buffer *buffer, const char *text, size_t length
     return true;
 }
 
-/* Copies a text into which nothing has to be put, eight bytes at a time. False where something has; the room may then hold some of it. */
+/* Copies text, eight bytes at a time. Returns false if a byte needs escaping; `target` then contains a
+ * part of it. */
 static inline bool escape_copy(char *target, const char *text, size_t length, bool markup)
 {
     uint64_t special = 0, word;
@@ -146,7 +148,7 @@ static inline bool escape_copy(char *target, const char *text, size_t length, bo
             special |= escape_special_word(word, markup);
             memcpy(target + at, &word, 8);
         }
-        memcpy(&word, text + length - 8, 8); /* what is left, with some of what has been read */
+        memcpy(&word, text + length - 8, 8); /* the rest, overlapping bytes that were already read */
         memcpy(target + length - 8, &word, 8);
         return !(special | escape_special_word(word, markup));
     }
@@ -178,9 +180,10 @@ static inline bool escape_string(struct buffer *buffer, const char *text, size_t
     return true;
 }
 
-/* ---- numbers: false for forms of text that Ruby (serialize/values.rb) writes ---- */
+/* ---- numbers: return false for formats that are left to Ruby (serialize/values.rb) ---- */
 
-/* A number without exponent, cut into its parts: leading zeros of the whole and trailing ones of the fraction left out. */
+/* The parts of a number without exponent, without leading zeros of `whole` and trailing zeros of
+ * `fraction`. */
 struct number_parts {
     bool negative;
     const char *whole, *fraction;
@@ -220,7 +223,7 @@ static inline void number_append_parts(struct buffer *buffer, const struct numbe
     else buffer_byte(buffer, '0');
 }
 
-/* As BigDecimal#to_s("F"), a JSON string. */
+/* Like BigDecimal#to_s("F"), as a JSON string. */
 static inline bool number_append_decimal(struct buffer *buffer, const char *text, size_t length)
 {
     struct number_parts parts;
@@ -231,8 +234,8 @@ static inline bool number_append_decimal(struct buffer *buffer, const char *text
     return true;
 }
 
-/* As Float#to_s. With at most 15 significant digits the shortest text of the double is these digits, and from 0.0001 up to
- * 15 digits before the point Ruby writes it without an exponent. */
+/* Like Float#to_s. With at most 15 significant digits, these digits are also the shortest text of the
+ * double; from 0.0001 up to 15 digits before the point, Ruby writes it without an exponent. */
 static inline bool number_append_float(struct buffer *buffer, const char *text, size_t length)
 {
     struct number_parts parts;
@@ -247,7 +250,9 @@ static inline bool number_append_float(struct buffer *buffer, const char *text, 
     return true;
 }
 
-/* ---- dates and times: "2024-01-31", "2024-01-31 10:00:00.123456" in UTC; false for others (serialize/timestamp.rb) ---- */
+/* ---- dates and times: "2024-01-31", "2024-01-31 10:00:00.123456" in UTC ----
+ *
+ * Return false for other formats, which are left to Ruby (serialize/timestamp.rb). */
 
 static inline int timestamp_pair(const char *text)
 {
@@ -311,7 +316,7 @@ static inline bool timestamp_append(struct buffer *buffer, const char *text, siz
     return true;
 }
 
-/* So many digits of a number, leading zeros included. */
+/* Writes a number with `count` digits, including leading zeros. */
 static inline void timestamp_digits(char *target, int count, int number)
 {
     while (count--) {
@@ -320,8 +325,9 @@ static inline void timestamp_digits(char *target, int count, int number)
     }
 }
 
-/* A count of seconds since 1970 as the same, in the years of four digits. The days of a year are counted from March, so that the
- * one that leap years have is the last: http://howardhinnant.github.io/date_algorithms.html#civil_from_days */
+/* Appends seconds since 1970 as a timestamp, for years of four digits. Counts the days of a year from
+ * March, so that the leap day is the last:
+ * http://howardhinnant.github.io/date_algorithms.html#civil_from_days */
 static inline bool timestamp_append_seconds(struct buffer *buffer, long long seconds, long nanoseconds)
 {
     char text[] = "0000-00-00 00:00:00.000";
@@ -361,7 +367,7 @@ static bool id_append(struct encoder *encoder, const struct record_id *id)
     return true;
 }
 
-/* Rare values: Ruby writes the value or raises. */
+/* For rare values: Ruby writes the value or raises. */
 static void encoder_ask_ruby(struct encoder *encoder, struct section *section, long row, long member, VALUE coder, VALUE value)
 {
     VALUE id = section_id_string(encoder, section, row);
@@ -386,7 +392,7 @@ static bool value_append_boolean(struct buffer *buffer, const struct cell *cell)
     return false;
 }
 
-/* A Float by its own text: all that is left to Ruby of it is the shortest digits, and how an exponent is written. */
+/* Uses Float#to_s, which finds the shortest digits. Returns false for floats with an exponent. */
 static bool value_append_double(struct encoder *encoder, enum coder coder, VALUE value)
 {
     VALUE text = rb_funcall(value, rb_intern("to_s"), 0);
@@ -417,7 +423,7 @@ static bool value_append_number(struct encoder *encoder, enum coder coder, VALUE
     return true;
 }
 
-/* An instance of Time itself: a class below it, or one that pretends to be it, may answer what it likes. */
+/* Only for instances of Time itself, because subclasses and delegators may override its methods. */
 static bool value_append_time(struct buffer *buffer, VALUE value)
 {
     struct timespec time;
@@ -426,7 +432,7 @@ static bool value_append_time(struct buffer *buffer, VALUE value)
     return timestamp_append_seconds(buffer, time.tv_sec, time.tv_nsec);
 }
 
-/* False, with nothing appended, when Ruby has to decide. */
+/* Returns false and appends nothing if Ruby must write the value. */
 static bool value_append(struct encoder *encoder, enum coder coder, const struct cell *cell)
 {
     struct buffer *buffer = &encoder->buffer;
@@ -498,7 +504,7 @@ static void encoder_member(struct encoder *encoder, struct section *section, lon
 
 #define FRAGMENTS 128
 
-/* `link`: the constant bytes before the id, by its type. */
+/* `link`: the constant bytes before the id, which depend on its type. */
 static void encoder_link(struct encoder *encoder, struct section *section, long row, long edge, const struct bytes *link, const struct record_id *id)
 {
     const struct edge_parts *parts = &section->parts->edges[edge];
@@ -511,7 +517,7 @@ static void encoder_link(struct encoder *encoder, struct section *section, long 
     buffer_append(buffer, parts->link_end.text, parts->link_end.length);
 }
 
-/* Where an id that is a number is kept as it is written; NULL where that is too long. */
+/* Returns the cached bytes of a link to an integer id; NULL if they are too long. */
 static struct fragment *encoder_fragment(struct links *links, const struct edge_parts *parts, int64_t integer)
 {
     struct fragment *fragment;
@@ -534,7 +540,8 @@ static struct fragment *encoder_fragment(struct links *links, const struct edge_
     return fragment;
 }
 
-/* A linked record, and the comma before it unless it is the first. Fragments are of one type. */
+/* Appends a linked record, with a comma before it unless it is the first. Uses fragments only if there is
+ * one type. */
 static void encoder_target(struct encoder *encoder, struct section *section, long row, long edge, const struct link_target *target,
                            const struct bytes *link, bool first)
 {
@@ -543,7 +550,7 @@ static void encoder_target(struct encoder *encoder, struct section *section, lon
     struct fragment *fragment = target->pair < 0 && !links->kinds ? encoder_fragment(links, &section->parts->edges[edge], target->integer) : NULL;
     if (fragment) {
         buffer_reserve(buffer, sizeof(fragment->bytes));
-        memcpy(buffer_end(buffer), fragment->bytes + first, sizeof(fragment->bytes) - 1); /* of one length, so that it is no call */
+        memcpy(buffer_end(buffer), fragment->bytes + first, sizeof(fragment->bytes) - 1); /* inlined */
         buffer_consumed(buffer, (size_t)fragment->length - first);
     }
     else {
@@ -555,7 +562,7 @@ static void encoder_target(struct encoder *encoder, struct section *section, lon
     }
 }
 
-/* @return whether there was any */
+/* @return whether there were any links */
 static bool encoder_grouped_links(struct encoder *encoder, struct section *section, long row, long edge)
 {
     struct link_range range = links_of(encoder, section, row, edge);
@@ -582,7 +589,7 @@ static bool encoder_column_links(struct encoder *encoder, struct section *sectio
     const struct edge_parts *parts = &section->parts->edges[edge];
     struct column_walk walk = { .ended = false };
     bool any = false;
-    if (parts->child >= 0) section_index(encoder, &encoder->sections[parts->child]); /* while no id is held */
+    if (parts->child >= 0) section_index(encoder, &encoder->sections[parts->child]); /* while no id is in use */
     while (column_next(encoder, section, row, edge, &walk)) {
         long related = -1;
         if (encoder->template->nested) {
@@ -650,7 +657,7 @@ static void encoder_id(struct encoder *encoder, struct section *section, long ro
     RB_GC_GUARD(id.keep);
 }
 
-/* Links and meta objects: ready bytes that begin with a comma, and the end of the object that they stand in. */
+/* Appends links and meta objects (finished JSON that begins with a comma) and the end of their object. */
 static void encoder_after(struct encoder *encoder, struct section *section, VALUE after, long row, bool comma)
 {
     VALUE text = NIL_P(after) ? Qnil : rb_ary_entry(after, row);
@@ -667,7 +674,7 @@ static void encoder_after(struct encoder *encoder, struct section *section, VALU
     buffer_byte(&encoder->buffer, '}');
 }
 
-/* What stands in front of a member of an object: the comma, or what opens the object that groups the members. */
+/* Appends a member's name: after a comma, or after the opening of the object that groups the members. */
 static void encoder_name(struct encoder *encoder, const struct bytes *name, bool first, const char *opening)
 {
     struct buffer *buffer = &encoder->buffer;
@@ -691,7 +698,7 @@ static void encoder_irregular_edge(struct encoder *encoder, struct section *sect
     encoder_after(encoder, section, section->links[edge].after, row, parts->data);
 }
 
-/* A row whose members are not those of all others: see RubyEncoder::Irregular. */
+/* Writes a row whose members differ from other rows', like RubyEncoder#write_irregular. */
 static void encoder_write_irregular(struct encoder *encoder, struct section *section, long row)
 {
     const struct node_parts *parts = section->parts;
@@ -740,7 +747,8 @@ static VALUE encoder_take(struct encoder *encoder)
     return string;
 }
 
-/* Where a primary row is written from: the root, or the node of its type. NULL if the row is gone there. */
+/* Returns the root, or with several types the node of the primary row's type; NULL if the row is missing
+ * there. */
 static inline struct section *encoder_place(struct encoder *encoder, long *row)
 {
     struct section *root = encoder->sections;
@@ -755,7 +763,7 @@ static inline struct section *encoder_place(struct encoder *encoder, long *row)
     return child < 0 || *row < 0 ? NULL : &encoder->sections[child];
 }
 
-/* The primary records with commas between them. */
+/* Writes the primary records, separated by commas. */
 static bool encoder_list(struct encoder *encoder, long count)
 {
     bool any = false;
@@ -834,7 +842,7 @@ static void encoder_records(struct encoder *encoder)
     }
 }
 
-/* The primary records with commas between them, and what they lead to by node and id. */
+/* Writes the primary records, separated by commas, and lists node and id of the records to include. */
 static void encoder_part(struct encoder *encoder)
 {
     long count = encoder->sections[0].source.size;
@@ -844,7 +852,8 @@ static void encoder_part(struct encoder *encoder)
     if (encoder->template->compound) encoder_lead(encoder, count);
 }
 
-/* The memory of the last document, for the next one: fresh pages cost more than what is written into them. Under Ruby's lock. */
+/* Memory of the last document, reused for the next, because fresh pages cost more than writing to them.
+ * Protected by the GVL. */
 static struct buffer encoder_spare;
 
 #define SPARE_MOST (1 << 20)
@@ -879,7 +888,8 @@ static long section_coder_count(VALUE table)
     return RARRAY_LEN(coders);
 }
 
-/* Everything that names Ruby objects is in these five pieces, which the collector looks through; large ones are on the heap. */
+/* All references to Ruby objects are in these five ALLOCV pieces, which the GC marks; large pieces are on
+ * the heap. */
 static VALUE encoder_run(struct encoder *encoder)
 {
     const struct template *template = encoder->template;
@@ -941,7 +951,7 @@ static VALUE encoder_run(struct encoder *encoder)
     return result;
 }
 
-/* Native.encode(template, tables, single, tail, holes) → the body; holes are pushed to the array */
+/* Native.encode(template, tables, single, tail, holes) → the body; appends to `holes` */
 static VALUE encoder_encode(VALUE self, VALUE ruby_template, VALUE tables, VALUE single, VALUE tail, VALUE holes)
 {
     VALUE compiled = template_read(ruby_template, "compiled");
@@ -954,7 +964,7 @@ static VALUE encoder_encode(VALUE self, VALUE ruby_template, VALUE tables, VALUE
     return encoder_run(&encoder);
 }
 
-/* Native.encode_each(template, tables) → an array of [id, bytes, included, holes] */
+/* Native.encode_each(template, tables) → an Array of [id, bytes, holes] */
 static VALUE encoder_encode_each(VALUE self, VALUE ruby_template, VALUE tables)
 {
     VALUE compiled = template_read(ruby_template, "compiled");
@@ -965,8 +975,8 @@ static VALUE encoder_encode_each(VALUE self, VALUE ruby_template, VALUE tables)
     return encoder_run(&encoder);
 }
 
-/* Native.encode_part(template, tables, holes, found) → the primary records' bytes; node and id of each record that they lead to
- * are pushed to found */
+/* Native.encode_part(template, tables, holes, found) → the primary records' bytes; appends node and id of
+ * each record to include to `found` */
 static VALUE encoder_encode_part(VALUE self, VALUE ruby_template, VALUE tables, VALUE holes, VALUE found)
 {
     VALUE compiled = template_read(ruby_template, "compiled");
@@ -986,7 +996,7 @@ static VALUE encoder_reads_results(VALUE self)
     return libpq.found ? Qtrue : Qfalse;
 }
 
-/* Reads the next "a12" of the cuts; false for anything else, or for more bytes than there are. */
+/* Reads the next "a12" of the cuts; returns false for anything else, or if it exceeds the remaining bytes. */
 static bool cut_next(const char **cut, const char *end, size_t left, size_t *length)
 {
     const char *at = *cut;
@@ -1001,7 +1011,8 @@ static bool cut_next(const char **cut, const char *end, size_t left, size_t *len
     return true;
 }
 
-/* Native.fill(body, cuts, values) → the body with a value behind each cut, as Blanks#interleave; nil where the cuts do not fit */
+/* Native.fill(body, cuts, values) → the body with a value after each cut, like Blanks#interleave; nil if
+ * the cuts do not fit the body */
 static VALUE blanks_fill(VALUE self, VALUE body, VALUE cuts, VALUE values)
 {
     Check_Type(body, T_STRING);

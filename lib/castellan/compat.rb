@@ -9,7 +9,7 @@ module Castellan
   #
   # Loaded only if required explicitly.
   module Compat
-    # The replacements of the gem's files, named as the gem's.
+    # The directory of files that replace the gem's files, with the same names.
     SHIMS = File.join(__dir__, "compat", "shims").freeze
 
     class << self
@@ -29,13 +29,14 @@ module Castellan
                                   "and leave castellan/compat out"
       end
 
-      # Puts the shims first on the load path, so that other libraries' `require` of the gem loads Castellan
-      # instead.
+      # Puts the replacements first on the load path, so that `require` of the gem, also
+      # in other libraries, loads Castellan.
       def replace_gem
         $LOAD_PATH.unshift(SHIMS) unless $LOAD_PATH.include?(SHIMS)
       end
 
-      # Renames an error class like the gem's: error trackers and `rescue_responses` look up classes by name.
+      # Gives an error class the gem's name, because error trackers and
+      # `rescue_responses` look up classes by name.
       def rename(error, name)
         %i[name to_s inspect].each do |method|
           error.define_singleton_method(method) { equal?(error) ? name : super() }

@@ -1,9 +1,11 @@
 # frozen_string_literal: true
 
-# Compiles a request into a plan of queries. Raises BadRequest for undeclared members, before any query.
+# Compiles a request into a plan of queries.
 #
-#   request = Castellan::Plan::Request.parse(definition, "include" => "roles", "fields" => { "users" => "email" })
+#   request = Castellan::Plan::Request.parse(definition, "include" => "roles", "sort" => "-id")
 #   plan = Castellan::Plan.compile(definition, request)   # => FetchPlan, cached per shape of the request
+#
+# Undeclared members raise BadRequest before any query.
 require_relative "version"
 require_relative "errors"
 require_relative "nearest"

@@ -6,15 +6,16 @@
 #   adapter = Castellan::Rows.for(User)          # an ActiveRecord or Sequel model, relation or dataset
 #   adapter.fetch(plan, User.where(active: true)) # => #<Castellan::Plan::RowSet …>
 #
-# Each type is read in the first of three tiers that covers all of it. `Document#explain` names the tier:
+# Each type is read in the first of three tiers that covers all its
+# members. `Document#explain` names the tier:
 #
-# 1. Own columns, ends of to-one paths, and links: one SELECT, plus one per to-many relationship.
-# 2. Window limits (a LIMIT in an association's scope applies to each parent) and polymorphic links in SQL.
-# 3. Everything else through models, loaded in one batch: blocks that take the record, readers that the model
-#    overrides, scopes that take their owner, keys of several columns or of types that do not compare. See
-#    {ModelReasons}.
+# 1. Columns of the table or at the end of to-one paths, and ids of related records: one
+#    SELECT, plus one per to-many relationship.
+# 2. LIMITs in association scopes (applied to each parent) and polymorphic ids, also in SQL.
+# 3. Everything else through model instances, loaded in one batch: blocks that take the record, overridden
+#    readers, scopes that take their owner, composite keys and keys of two types. See {ModelReasons}.
 #
-# Rows are read from SQLite and PostgreSQL. Types of other databases are read through models.
+# Only SQLite and PostgreSQL are read as rows; types of other databases are read through models.
 require_relative "errors"
 require_relative "nearest"
 require_relative "plan"
@@ -47,8 +48,9 @@ module Castellan
     end
 
     # @param object [Symbol, String, Object] the name of a table or view without a class, or any other object
-    # @return [Object] Sequel's dataset or an anonymous class of ActiveRecord for a name; any other object itself
-    # @raise [DeclarationError] if it is not certain which database has the table
+    # @return [Object] for a name, a Sequel dataset or an anonymous
+    #   ActiveRecord class; otherwise the object itself
+    # @raise [DeclarationError] if several databases, or none, may have the table
     def self.named(object)
       return object unless object.is_a?(Symbol) || object.is_a?(String)
 
@@ -63,8 +65,7 @@ module Castellan
     end
 
     # @param adapter [Object] the adapter of the relationship's owner
-    # @param definition [Resource::Definition] a related definition; without a model, the association's is
-    #   used
+    # @param definition [Resource::Definition] a related definition; its model defaults to the association's
     # @return [Object] the adapter that reads the related rows
     def self.related(adapter, relationship, definition)
       return adapter.related(definition.model) if definition.model
@@ -74,7 +75,8 @@ module Castellan
     end
 
     # @param adapter [Object] the adapter of the declared model
-    # @return [Object] the given adapter, or one for the records' own class or for plain objects
+    # @return [Object] the given adapter if it can read all records, otherwise
+    #   one for their class or plain objects
     def self.adapter_for(adapter, records)
       return adapter if records.empty? || (adapter.model && adapter.instances.all?(records))
 

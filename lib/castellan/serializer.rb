@@ -17,8 +17,7 @@ require_relative "serializer/relation_document"
 require_relative "serializer/record_document"
 
 module Castellan
-  # Replaces `include JSONAPI::Serializer` (jsonapi-serializer 2.2): same class methods, same documents. An
-  # unloaded ActiveRecord relation or Sequel dataset is rendered from rows.
+  # Replaces `include JSONAPI::Serializer` (jsonapi-serializer 2.2): same class methods, same documents.
   #
   #   class UserSerializer
   #     include Castellan::Serializer
@@ -28,20 +27,20 @@ module Castellan
   #   end
   #
   #   UserSerializer.new(user, params: { word: "Hello" }).serializable_hash   # a record: a Hash
-  #   UserSerializer.new(User.active, include: [:roles]).to_json              # a relation: rows; models only
-  #   if a block needs them
-  #   puts UserSerializer.new(User.active).explain                            # types that need models, and why
+  #   UserSerializer.new(User.active, include: [:roles]).to_json              # a relation: read as rows
+  #   puts UserSerializer.new(User.active).explain                            # types that need models
   #
-  # It fixes bugs of jsonapi-serializer: cache keys contain the class, the fields and the `params`; included
-  # relationships with `lazy_load_data` have linkage at every depth; a record that is included twice is
-  # visited once; `serializable_hash` can be called twice.
+  # Renders an unloaded ActiveRecord relation or Sequel dataset from rows, with models only if a block needs
+  # them. Fixes bugs of jsonapi-serializer: cache keys contain the class, the fields and the `params`;
+  # included relationships with `lazy_load_data` have linkage at every depth; a record that is included twice
+  # is visited once; `serializable_hash` can be called twice.
   #
-  # Additional options: `from: "employee.id"` (a column through to-one associations), `as_stored: true` (the
-  # column as stored) and `preloads:` (the associations that a block reads).
+  # Additional options: `from: "employee.id"` (a column at the end of to-one associations), `as_stored: true`
+  # (the column as stored) and `preloads:` (the associations that a block reads).
   module Serializer
     autoload :Instrumentation, "castellan/serializer/instrumentation"
 
-    # Extends a module that includes {Serializer}, so that classes including that module become serializers.
+    # Extends modules that include {Serializer}, so that classes that include them become serializers.
     module Passed
       def append_features(base)
         Serializer.included(base)
@@ -60,9 +59,9 @@ module Castellan
       base.set_type(base.reflected_record_type) if base.reflected_record_type
     end
 
-    # Calls a block with as many arguments as it takes; a block from a symbol (`&:name`) receives only the
-    # record.
-    # @return [Object] the result of the block
+    # Calls a block with as many arguments as it takes; a block from a
+    # symbol (`&:name`) receives only the record.
+    # @return [Object] the block's result
     def self.call_proc(block, *arguments)
       return block.call(arguments.first) if block.arity.negative?
 
@@ -72,8 +71,8 @@ module Castellan
     # @return [Boolean] whether a block reads `params`
     def self.takes_params?(block) = block.is_a?(Proc) && block.arity >= 0 && block.parameters.size > 1
 
-    # @param way [Symbol, nil] as {ClassMethods#set_key_transform} takes it
-    # @return [Symbol] the name as jsonapi-serializer transforms it
+    # @param way [Symbol, nil] see {ClassMethods#set_key_transform}
+    # @return [Symbol] the name, transformed as by jsonapi-serializer
     def self.transform(name, way)
       case way
       when :camel then Inflector.camelize(name.to_s)
@@ -84,8 +83,7 @@ module Castellan
       end.to_sym
     end
 
-    # `blank?` of ActiveSupport, without it: nil, false, empty objects, and strings of whitespace.
-    # @return [Boolean]
+    # Replaces ActiveSupport's `blank?`: true for nil, false, empty objects and strings of whitespace.
     def self.blank?(value)
       case value
       when Integer then false
@@ -95,8 +93,7 @@ module Castellan
       end
     end
 
-    # `respond_to?` that skips the search through a model's attributes if its class defines the method.
-    # @return [Boolean]
+    # Skips `respond_to?`, which searches a model's attributes, if the class defines the method.
     def self.answers?(record, name) = record.class.public_method_defined?(name) || record.respond_to?(name)
 
     # @param resource [Object, nil] a record, a collection of records, a relation or a dataset
@@ -110,10 +107,10 @@ module Castellan
       @castellan = RecordDocument.new(self, resource, DocumentOptions.new(self.class, options || {}))
     end
 
-    # @return [Hash] with Symbol keys and Ruby values
+    # @return [Hash] Symbol keys and Ruby values
     def serializable_hash = @castellan.collection? ? hash_for_collection : hash_for_one_record
 
-    alias to_hash serializable_hash # overriding one does not override the other
+    alias to_hash serializable_hash # a class may override only one of them
 
     # @return [Hash]
     def hash_for_one_record = @castellan.one_record

@@ -4,17 +4,16 @@ require_relative "document"
 require_relative "recording"
 
 module Castellan
-  # Compares documents rendered from rows with the same documents from models, and serves the latter if they
-  # differ.
+  # Compares documents rendered from rows with the same documents from models.
   #
   #   result = Castellan.verify { UserResource.render(include: "roles") }
-  #   result.differences   # => [#<Difference users 7: last_login_at is nil by rows, "2024-03-01T…" by the models>]
+  #   result.differences   # => [#<Difference users 7: email is nil by rows, "ada@…" by the models>]
   #   result.value         # => the document as rendered from the models
   #
-  # {Middleware} verifies a sample of an application's requests. The models load associations lazily, one
-  # query per record and relationship. The block's documents bypass the cache, and {Serializer} documents are
-  # compared, too. A {Document::Stream} is compared as a whole; streams of more than 10,000 records are
-  # skipped and counted in {Verification#passed_over}.
+  # If they differ, the document from the models is served. {Middleware} verifies a sample of an application's
+  # requests. The models load associations lazily, one query per record and relationship. The block's
+  # documents bypass the cache; {Serializer} documents are compared, too. A {Document::Stream} is compared as
+  # a whole, except streams of more than 10,000 records, which {Verification#passed_over} counts.
   module Verify
     # @yieldreturn [Object] a document, its bytes, or an object built from rendered documents
     # @return [Verification] with the value of the block
@@ -31,7 +30,7 @@ module Castellan
       recording&.observer
     end
 
-    # Renders a document now, because after the comparison it would be too late.
+    # Renders a document now, because after the block it can no longer be compared.
     def self.rendered(value)
       return value.to_json if value.is_a?(Document)
 

@@ -14,13 +14,13 @@ Castellan::Compat.claim("FastJsonapi::ObjectSerializer", "fast_jsonapi", nil) un
 #     include FastJsonapi::ObjectSerializer
 #     cache_options enabled: true, cache_length: 12 * 3600   # in Rails.cache
 #     attributes :email
-#     has_many :roles, through: :assignments                 # `through:` is ignored: the model has it
+#     has_many :roles, through: :assignments                 # ignores `through:`, because the model has it
 #   end
 #
 #   UserSerializer.new(user).serialized_json
 module FastJsonapi
   MandatoryField = Castellan::Serializer::MandatoryField
-  # The classes of the values of `relationships_to_serialize`, `attributes_to_serialize` and `data_links`.
+  # Classes of the values in `relationships_to_serialize`, `attributes_to_serialize` and `data_links`.
   Relationship = Castellan::Serializer::DeclaredRelationship
   Scalar = Attribute = Link = Castellan::Serializer::Member
 

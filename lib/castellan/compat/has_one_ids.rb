@@ -2,7 +2,7 @@
 
 module Castellan
   module Compat
-    # Defines a reader of the related id for each `has_one`, as jsonapi-serializer does.
+    # Defines a reader of the related id for each `has_one`, like jsonapi-serializer.
     #
     #   class User < ActiveRecord::Base
     #     has_one :employee
@@ -10,7 +10,8 @@ module Castellan
     #
     #   user.employee_id   # => 7, the id of the employee
     #
-    # Models that were defined before this file was loaded have none. A column of the same name has precedence.
+    # Models that were defined before this file was loaded have none. A
+    # column of the same name takes precedence.
     module HasOneIds
       # (see ActiveRecord::Associations::ClassMethods#has_one)
       def has_one(name, *arguments, **options, &block) = super.tap { include HasOneIds.reader(name) }

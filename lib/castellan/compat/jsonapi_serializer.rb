@@ -6,7 +6,7 @@ require_relative "../serializer"
 
 Castellan::Compat.claim("JSONAPI::Serializer", "jsonapi-serializer", Castellan::Serializer)
 
-# Defines the constants of jsonapi-serializer 2.2, so that `include JSONAPI::Serializer` includes Castellan's.
+# Defines the constants of jsonapi-serializer 2.2: `include JSONAPI::Serializer` uses Castellan.
 #
 #   require "castellan/compat/jsonapi_serializer"
 #
@@ -15,7 +15,8 @@ Castellan::Compat.claim("JSONAPI::Serializer", "jsonapi-serializer", Castellan::
 #     attributes :email
 #   end
 #
-# From then on, `require "jsonapi/serializer"` and `require "fast_jsonapi"` load this file, also in libraries.
+# Afterwards, `require "jsonapi/serializer"` and `require "fast_jsonapi"`
+# load this file, even in other libraries.
 module JSONAPI
   Serializer = Castellan::Serializer unless const_defined?(:Serializer, false)
 end

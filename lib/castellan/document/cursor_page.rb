@@ -2,18 +2,19 @@
 
 module Castellan
   class Document
-    # A page of the Cursor Pagination profile: which rows it has, and the cursors of its ends.
+    # Reads a page of the Cursor Pagination profile, and writes the cursors of its first and last row.
     #
     #   page = CursorPage.new(rendering, rendering.request.cursor)
     #   page.scope           # => the relation or dataset of the page's rows, in order
-    #   page.links(base)     # => { "first" => …, "prev" => nil, "next" => "/posts?page[after]=aUx0…&page[size]=20" }
+    #   page.links(base)     # => { "first" => …, "prev" => nil, "next" => "/posts?page[after]=aUx0…" }
     #
-    # One statement reads the keys of the page and one more, from an index where there is one on the sort columns and the key; the rows are
-    # then read by key. So a page far into the list costs what the first page costs, and rows that are written meanwhile move nothing.
+    # One statement reads the keys of the page and one more row, if possible from an index on the sort
+    # columns and the key; the rows are then read by key. Late pages cost as much as the first, and
+    # rows inserted meanwhile shift nothing.
     class CursorPage
       # @param rendering [Rendering]
       # @param cursor [Plan::Request::Place]
-      # @raise [BadRequest] for a cursor that no page had, or an order that cannot be paged
+      # @raise [BadRequest] for an invalid cursor, or an order that does not support cursors
       def initialize(rendering, cursor)
         @rendering = rendering
         @adapter = rendering.adapter
@@ -32,7 +33,7 @@ module Castellan
         @adapter.scopes.by_ids(@adapter.scopes.order(narrowed, @keyset.order), ids, column)
       end
 
-      # @param base [String] a path and query that ends with "?" or "&"
+      # @param base [String] a path and query that end with "?" or "&"
       # @return [Hash{String => String, nil}]
       def links(base)
         previous, following = ends
@@ -40,7 +41,7 @@ module Castellan
           .to_h { |name, place| [name, (link(base, place) if place || name == "first")] }
       end
 
-      # @return [Plan::RowSet] with the cursor of each item in its meta object
+      # @return [Plan::RowSet] the rows with each item's cursor in its meta object
       def with_cursors(row_set)
         Plan::RowSet.new(row_set.tables.map do |table|
           next table unless table.node.cursors
@@ -57,7 +58,6 @@ module Castellan
 
       private
 
-      # @return [#values?, #uncomparable] what orders the list
       def keyset
         Rows::Keyset.new(@rendering.definition, @adapter, @rendering.request.sort, @rendering.scopes)
       end
@@ -74,7 +74,7 @@ module Castellan
         raise BadRequest.new(detail, parameter: "sort", title: "Unsupported sort", links: { "type" => type })
       end
 
-      # Where no `page[after]` is given, the page ends at `page[before]`, so it is read backwards.
+      # Without `page[after]`, the page ends at `page[before]`, so it is read backwards.
       def backwards?
         @before && !@after
       end
@@ -84,7 +84,6 @@ module Castellan
         @rows
       end
 
-      # @return [Hash{String => String}] the cursors of a node's items by id
       def texts(_node)
         @texts ||= rows.to_h { |row| [@keyset.key_of(row).first.to_s, Plan::Cursor.new(row).text(@order)] }
       end
@@ -103,7 +102,6 @@ module Castellan
         @rows.reverse! if backwards?
       end
 
-      # @return [Array<Array>] the values of cursors
       def found(most)
         scope = @adapter.scopes.page(@adapter.scopes.order(within, @keyset.order(reversed: backwards?)), limit: most, offset: 0)
         found = @adapter.session { |session| session.rows(@adapter.scopes.select_sql(scope, @keyset.list)) }
@@ -121,7 +119,7 @@ module Castellan
         @adapter.scopes.matching(scope, @keyset.beyond(cursor.values, side, inclusive: cursor.includes_row?(side)))
       end
 
-      # A scope that groups rows, or orders joined tables, is a condition on the keys.
+      # A scope that groups rows, or orders joined tables, becomes a condition on the keys.
       def narrowed
         scope = @rendering.narrowed
         return scope unless @adapter.scopes.reason(scope)
@@ -129,8 +127,9 @@ module Castellan
         Rows::ViewerScopes::ScopedRows.new(@rendering.definition, @adapter, scope).narrow(@adapter.scopes.all)
       end
 
-      # Without rows, the other link leads back over the cursor itself.
-      # @return [Array(Plan::Cursor, Plan::Cursor)] before the first row and after the last; nil where there is nothing
+      # If the page is empty, the link in the other direction includes the cursor's own row.
+      # @return [Array(Plan::Cursor, Plan::Cursor)] before the first row and after
+      #   the last; nil at an end of the list
       def ends
         return [@after && Plan::Cursor.new(@after.values, 1), @before && Plan::Cursor.new(@before.values, -1)] if rows.empty?
 

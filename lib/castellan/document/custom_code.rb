@@ -2,32 +2,32 @@
 
 module Castellan
   class Document
-    # Finds the Ruby code of the application that a plan runs, and which of it forbids keeping the document.
+    # Finds the application's Ruby code that a plan runs, and the members whose code prevents caching.
     #
     #   code = CustomCode.new(plan, adapter)
-    #   code.obstacles              # => ["PostResource attribute :title: its block may read more than its columns (…:7): write …"]
-    #   code.surroundings(viewer)   # => ["en", ["UTC", 0], ["text", "admin"]], a part of the document's key
+    #   code.obstacles              # => ["PostResource attribute :title: its block may read more …"]
+    #   code.surroundings(viewer)   # => ["en", ["UTC", 0], ["text", "admin"]], a part of the cache key
     #
-    # Such code is a block of an attribute, link, meta object or condition, a reader or callback of the model, and a type of a column
-    # that is not the ORM's. It may read anything (`Current.user`, the clock, a global), so a document that runs it is kept only where
-    # the declaration says `pure`, or names what the code reads with `vary_on`.
+    # Such code is a block of an attribute, link, meta object or condition, a reader or callback of the model,
+    # and a column type that is not the ORM's. It may read anything (`Current.user`, the clock, a global), so
+    # its document is cached only if the declaration says `pure`, or lists what the code reads with `vary_on`.
     class CustomCode
       BLOCK = "may read more than its columns"
       WRITE = "write pure: true there if it does not, or name what it reads with vary_on { |viewer| [viewer&.role] }"
       RECORD = "name what it reads with columns:, or write pure: true there if it reads nothing but the record's own columns"
       READER = "write pure: true there if it reads nothing but the record's own columns"
       VIEWER = "name what it reads with vary_on { |viewer| [viewer&.role] }"
-      # By these coders a column is written alike in every time zone.
+      # These coders write a column in the same way in every time zone.
       ZONELESS = %i[integer text boolean float decimal date json].freeze
       private_constant :BLOCK, :WRITE, :RECORD, :READER, :VIEWER, :ZONELESS
 
-      # A value that is no part of a key.
+      # Raised for a value that cannot be part of a cache key.
       class Refused < StandardError
       end
 
-      # Marks every value but nil, booleans and integers with its kind, so that :a, "a" and ["a"] stay apart.
-      # @return [Object] the value as a part of a key
-      # @raise [Refused] for a value that may have the text of another one
+      # Marks every value except nil, booleans and integers with its kind, so that :a, "a" and ["a"] differ.
+      # @return [Object] the value as a part of a cache key
+      # @raise [Refused] for other classes, whose values may have equal strings
       def self.part(value)
         case value
         when nil, true, false, Integer then value
@@ -43,7 +43,8 @@ module Castellan
         end
       end
 
-      # @return [Array<String>] for each member whose code forbids keeping: which it is, where, and what to write
+      # @return [Array<String>] for each member that prevents caching: its name,
+      #   location, and what to write instead
       attr_reader :obstacles
 
       def initialize(plan, adapter)
@@ -58,13 +59,15 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean] whether it may read tables that the plan does not name: it gets records and is not declared pure
+      # @return [Boolean] whether code may read tables that the plan does not
+      #   contain: it takes records and is not pure
       def reads_records?
         @records
       end
 
-      # @return [Array, nil] what the code reads besides columns, as parts of a key; nil where there is no such code
-      # @raise [ConfigurationError] where a block of vary_on returns what is no part of a key
+      # @return [Array, nil] what the code reads besides columns, as parts of
+      #   a cache key; nil without such code
+      # @raise [ConfigurationError] if a block of `vary_on` returns a value that cannot be part of a cache key
       def surroundings(viewer)
         return unless @any || @zoned || @varying.any?
 
@@ -96,12 +99,11 @@ module Castellan
         aside.positions.each { |position| column(node, label(aside), node.columns[position], adapter, pure, computed.location) }
       end
 
-      # The member's declaration wins over that of its resource.
+      # The member's declaration takes precedence over its resource's.
       def pure?(node, code)
         code.pure.nil? ? node.definition.pure? : code.pure
       end
 
-      # @param code [Resource::Attribute, Resource::Computed]
       def block(node, name, code, pure)
         @any = true
         @records ||= code.columns.nil? && !pure
@@ -151,7 +153,7 @@ module Castellan
         !ZONELESS.include?(at.types.coder(column.name))
       end
 
-      # @return [Object, nil] nil where rows cannot follow the path, so that the tables are not known either
+      # @return [Object, nil] nil if rows cannot follow the path, so that its tables are unknown
       def adapter_at(adapter, path)
         Rows::ModelReasons.broken_path(adapter, path) ? nil : adapter.at(path)
       end

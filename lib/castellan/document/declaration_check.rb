@@ -2,17 +2,19 @@
 
 module Castellan
   class Document
-    # Checks a declaration against the database: every column, association and related resource must exist. Runs once per resource, at
-    # boot (`Castellan.check!`, the Railtie, `Castellan.app`) or before its first document.
+    # Checks that the columns, associations and related resources of a declaration exist.
+    #
     #
     #   DeclarationCheck.of(UserResource.definition)
-    #   # raises DeclarationError: UserResource attribute :emial: users has no column emial (did you mean email?)
-    #   # (app/resources/user_resource.rb:3)
+    #   # raises DeclarationError: UserResource attribute :emial: users has no column emial (did you mean
+    #   # email?) (app/resources/user_resource.rb:3)
+    #
+    # Runs once per resource, at boot (`Castellan.check!`, the Railtie,
+    # `Castellan.app`) or before its first document.
     class DeclarationCheck
       MOST_FITTING = 3
       private_constant :MOST_FITTING
 
-      # Checks a definition once.
       # @return [Object] the rows adapter
       # @raise [DeclarationError]
       def self.of(definition)
@@ -36,7 +38,7 @@ module Castellan
         @adapter = adapter
       end
 
-      # @raise [DeclarationError] naming the file, the line and the nearest right name
+      # @raise [DeclarationError] with the file, the line and the most similar name
       def call
         Array(@definition.id_column).each { |column| column!(@adapter, column, "id", @definition.id_location) }
         @definition.attributes.each_value { |attribute| attribute!(attribute) }
@@ -50,7 +52,7 @@ module Castellan
         identify(@definition, @adapter, [])
       end
 
-      # Checks a resource with types of several tables, whose rows are read by one statement.
+      # Checks a resource with types in several tables, whose rows one statement reads.
       # @raise [DeclarationError]
       def several_tables
         location = @definition.itself.location
@@ -79,7 +81,7 @@ module Castellan
         refuse("types: #{type.name} #{reason}", location) if reason
       end
 
-      # The whole list orders a key as a number or as text, and so must its own table.
+      # The list orders keys as numbers or as text; the type's own table must have the same order.
       def key_of_one_order?(type, adapter)
         keys = adapter.scopes.keys || [*type.id_column]
         return false if keys.size > 1 || type.id_column.is_a?(Array)
@@ -87,7 +89,7 @@ module Castellan
         %i[integer uuid text].include?(adapter.types.kind(keys.first)) && adapter.types.database_type(keys.first) != "citext"
       end
 
-      # PostgreSQL makes one type of the columns that it sorts together.
+      # PostgreSQL converts the columns that it sorts together to one type.
       def one_kind!(name, adapters, location)
         kinds = adapters.map { |type, adapter|
           by = type.sorts.fetch(name)
@@ -99,8 +101,8 @@ module Castellan
         refuse("types: they sort #{name} by columns of several types (#{kinds.join(", ")}); give one of the sorts another name", location)
       end
 
-      # Also resolves the id column of related resources; their own check reports errors. A resource without a model takes the model
-      # of each association that leads to it.
+      # Also resolves the id column of related resources, whose own checks report errors. A resource without a
+      # model has the models of the associations that refer to it.
       def identify(definition, adapter, seen)
         return if adapter.model.nil? || seen.include?([definition, adapter])
 
@@ -147,7 +149,6 @@ module Castellan
         model.is_a?(Class) && model <= @definition.model
       end
 
-      # A link, a meta object or a condition, computed for each row.
       def computed!(computed, what, location = nil)
         computed&.columns&.each { |column| column!(@adapter, column, what, computed.location || location) }
       end
@@ -174,7 +175,7 @@ module Castellan
         relationship.definitions.each { |definition| same_table!(relationship, what, association, definition) }
       end
 
-      # Where no resource has the relationship's name, suggests the resources of the related model.
+      # If no resource has the relationship's name, suggests the related model's resources.
       def named!(relationship, what, association)
         relationship.resources
       rescue DeclarationError
@@ -186,15 +187,16 @@ module Castellan
                "#{fitting.first(MOST_FITTING).map(&:inspect).join(" or ")}", relationship.location)
       end
 
-      # @return [Array<String>] names of the model's resources, those of the same module first, then the shortest
+      # @return [Array<String>] names of the model's resources: first those of
+      #   the same module, then the shortest
       def resources_of(model)
         names = Resource.descendants.filter_map { |resource| resource.name if resource.declarations.model == model }
         modules = @definition.name.to_s.split("::")
         names.sort_by { |name| [-name.split("::").zip(modules).take_while { |one, other| one == other }.size, name.size, name] }
       end
 
-      # `has_many :roles, :notes, resource: "NoteResource"`: what fits the one does not fit the other. A single relationship may have a
-      # resource of another table: of a view.
+      # A shared `resource:` (`has_many :roles, :notes, resource: "NoteResource"`) does not fit all names. A
+      # single relationship may have a resource of another table, such as a view.
       def same_table!(relationship, what, association, definition)
         table = table_of(definition.model)
         return if association.model.nil? || table.nil? || table_of(association.model) == table
@@ -212,7 +214,7 @@ module Castellan
         Rows.for(model).table if model.is_a?(Class)
       end
 
-      # The target of a polymorphic association cannot be derived from its name.
+      # The types of a polymorphic association cannot be derived from its name.
       def several!(relationship, what, association)
         return if relationship.named_several? || !association.model.nil?
 
@@ -236,14 +238,13 @@ module Castellan
                "filter(:#{by.name}) a block", by.location)
       end
 
-      # The key of a row is in its cursor, and the id in its document.
+      # A row's key is in its cursor and its id in the document, so they must be the same column.
       def cursors!
         return if [nil, [@definition.id_column]].include?(@adapter.scopes.keys)
 
         refuse("page cursors: an item's cursor needs the id to be the primary key", @definition.paging_location)
       end
 
-      # @return [Object] the adapter of the column's table
       def column_path!(by, what)
         adapter = by.path.reduce(@adapter) { |level, name| to_one!(level, name, what, by.location) }
         column!(adapter, by.column, what, by.location)

@@ -2,7 +2,7 @@
 
 module Castellan
   class Document
-    # Describes what a document will read: one line per statement, what needs models, and why the document is kept or not.
+    # Describes a document: its statements, why types need models, and whether and why it is cached.
     #
     #   puts UserResource.document(User.active, include: "roles").explain
     #   # users: id, email, employee.id from users
@@ -60,7 +60,7 @@ module Castellan
         "linkage only, made of the records of #{types}#{scoped}"
       end
 
-      # Where a scope of a resource takes part: in the rows of the node, or in a path of one of its columns.
+      # Lists the resource scopes that apply to the node's rows or to the path of a column.
       def scope_lines(node, adapter, indent)
         own = [node.definition]
         along = node.columns.map { |column| Rows::PlanScopes.of(@document.plan, @adapter).along(column) }
@@ -100,7 +100,7 @@ module Castellan
         "tables: #{tables.sort.join(", ")}"
       end
 
-      # Queries the version of the tables, but only where the document can be kept.
+      # Reads the version of the tables only if the document can be cached.
       def kept_line
         return unless @document.definition.caching
 

@@ -2,22 +2,23 @@
 
 module Castellan
   class Document
-    # Collects the ids of the records that a stream will include, each once, in the order of `included`, in a few bytes each.
+    # Collects the ids of the records that a stream will include, in order, in a few bytes each.
     #
     #   ids = IncludedIds.new(plan, 100_000)
-    #   ids.add([1, "7", 2, "3"], rows)         # node and id, as the encoder found them; the rows of the primary data
+    #   ids.add([1, "7", 2, "3"], rows)         # node and id in turns; the rows of the primary data
     #   ids.each_slice(1_000) { |records| … }   # [[1, "7"], [2, "3"]]
     #
-    # Nodes of one type share their records. A primary record is never included, so where a related record may be of the primary type,
-    # the ids of the primary data are collected too.
+    # Each record is collected once; nodes of one type share their records. Primary
+    # records are never included, so if related records may be of the primary type, the
+    # ids of the primary data are collected too.
     class IncludedIds
       PRIMARY = -1
-      # Such an id is held as an Integer, which needs no object.
+      # Such an id is stored as an Integer, which needs no object.
       NUMBER = /\A(?:0|[1-9]\d{0,14})\z/
       private_constant :PRIMARY, :NUMBER
 
       # @param plan [Plan::FetchPlan]
-      # @param most [Integer] ids to hold before {TooManyIncluded} is raised
+      # @param most [Integer] the number of ids above which {TooManyIncluded} is raised
       def initialize(plan, most)
         @most = most
         types = plan.nodes.map { |node| node.definition.type.to_s }
@@ -28,8 +29,8 @@ module Castellan
         @primary = 0
       end
 
-      # @param found [Array] positions of nodes and ids, in turns
-      # @param rows [Array<Array>, PG::Result] primary data; the id is the first column
+      # @param found [Array] positions of nodes and ids in turns
+      # @param rows [Array<Array>, PG::Result] primary data with the id in the first column
       # @raise [TooManyIncluded]
       def add(found, rows)
         found.each_slice(2) do |index, id|
@@ -45,7 +46,7 @@ module Castellan
         @met.size - @primary
       end
 
-      # @yieldparam records [Array<Array(Integer, String)>] position of the node and id of each
+      # @yieldparam records [Array<Array(Integer, String)>] the position of the node, and the id
       def each_slice(number)
         @met.each_slice(number) do |some|
           records = some.filter_map { |key, index| [index, id_of(key)] unless index == PRIMARY }

@@ -2,15 +2,16 @@
 
 module Castellan
   class Document
-    # Writes the document of records that the caller has already loaded.
+    # Writes the document of records that the caller has loaded.
     #
     #   UserResource.document([ada, alan], include: "roles")
     #   UserResource.document(ada)                            # one resource
     #   UserResource.document(User.find_by(email: email))     # one, or {"data":null} and status 404
     #   LevelResource.document([{ id: 1, title: "Keep" }])    # a resource without a model
     #
-    # Attributes and loaded associations are read from the records, everything else as rows. Nothing is filtered, sorted, divided
-    # into pages or kept. Where the resource declares a `scope`, one statement finds the records that the viewer may see.
+    # Attributes and loaded associations are read from the records, everything else as rows. Nothing
+    # is filtered, sorted, paginated or cached. If the resource declares a `scope`, one statement
+    # finds the records that the viewer may see.
     class RecordsRendering < Rendering
       class << self
         # @param given [Object] a record, a list of records, or nil
@@ -27,7 +28,8 @@ module Castellan
 
         private
 
-        # Any object with an id may be a record; a record of another model must respond to every member that is written.
+        # Any object with an id may be a record; a record of another model
+        # must respond to all written members.
         def readers(node, adapter)
           return [node.definition.id_column].flatten unless adapter.model
 
@@ -51,27 +53,27 @@ module Castellan
         !paged.single? || paged.to_a.any?
       end
 
-      # @return [nil] not known
+      # @return [nil] the tables are unknown
       def tables
         nil
       end
 
-      # @return [Rows::Records] those that the viewer may see
+      # @return [Rows::Records] the records that the viewer may see
       def paged
         @paged ||= definition.scope ? @scope.only(scopes.visible_records(definition, adapter, @scope.to_a)) : @scope
       end
 
-      # @return [nil] nothing is counted
+      # @return [nil] records are not counted
       def total
         nil
       end
 
-      # @return [nil] records that are given are not divided into pages
+      # @return [nil] records are not paginated
       def cursor_page
         nil
       end
 
-      # @return [String] in words, what will be read
+      # @return [String] describes what will be read
       def explain
         "#{@scope.to_a.size} #{definition.type} that were given as records: nothing is read that they have loaded, and what they have " \
           "not is read as rows#{"; the scope of #{definition.name} leaves out what the viewer may not see" if definition.scope}"

@@ -5,17 +5,18 @@ require "json"
 
 module Castellan
   class Document
-    # Writes the bytes of one {Document}, from the store or from rows. Internal: an application uses {Document}.
+    # Writes the bytes of one {Document}, from the store or from rows.
     #
-    #   rendering = Rendering.new(definition, scope, request: request, adapter: adapter, keeper: Castellan.keeper)
-    #   rendering.etag     # => reads the version of the tables where the document can be kept, else writes the body
+    #   rendering = Rendering.new(definition, scope, request: request, adapter: adapter, keeper: keeper)
+    #   rendering.etag     # reads the version of the tables; writes the body if it cannot be cached
     #   rendering.body     # => the bytes, written once
-    #   rendering.found?   # => false where one record was requested and does not exist
+    #   rendering.found?   # => false if one record was requested and does not exist
     #
-    # The version is read before the rows, and every statement is built when it is needed. Not thread-safe.
+    # Internal; applications use {Document}. Reads the version before the rows. Not thread-safe.
     class Rendering
-      # Bytes without the viewer's values, where those go (nil: nowhere), whether the requested record exists; of kept
-      # bytes the key, and when they were written; of gzip with blanks the sums of its pieces, see {Cache::SplicedGzip}.
+      # The document without the viewer's values: its bytes, the placeholders (nil: none), and whether the
+      # requested record exists. For cached bytes also the key and the time of writing; for gzip with
+      # placeholders the checksums of its pieces, see {Cache::SplicedGzip}.
       Written = Struct.new(:body, :blanks, :found, :key, :made_ms, :sums)
 
       UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
@@ -25,10 +26,10 @@ module Castellan
       private_constant :UUID, :NO_BYTES, :NO_VALUES, :NO_CODINGS
 
       class << self
-        # @param given [Object] what `Resource.document` was given: a scope, records, `:all` or nil
-        # @return [Rendering] a {RecordsRendering} of records
-        # @raise [BadRequest] when a client filters, sorts or pages records that were given
-        # @raise [ConfigurationError] when the scope or the records are not of the resource
+        # @param given [Object] the argument of `Resource.document`: a scope, records, `:all` or nil
+        # @return [Rendering] a {RecordsRendering} for records
+        # @raise [BadRequest] if a client filters, sorts or pages given records
+        # @raise [ConfigurationError] if the scope or the records are not of the resource
         def for(definition, adapter, given, id:, request:, scopes:, **around)
           around = { request: request, scopes: scopes, **around }
           return UnionRendering.of_types(definition, adapter, given, id: id, **around) if definition.several_tables?
@@ -39,8 +40,8 @@ module Castellan
 
         private
 
-        # Compares with :all by identity, because `==` of an association would load it. A loaded relation is read again only where the
-        # request narrows it.
+        # Compares with :all by identity, because `==` would load an association. A loaded relation is queried
+        # again only if the request narrows it.
         def records?(definition, given, request, id)
           return false if :all.equal?(given) || given.is_a?(Class) || (id && !given.nil?)
           return !Rows.scope?(given) unless given.respond_to?(:loaded?) && given.loaded?
@@ -70,7 +71,7 @@ module Castellan
                                     "give document a scope of that, #{text}"
         end
 
-        # Does not call inspect of a relation, which would load it.
+        # Does not call `inspect`, which would load a relation.
         def named(given)
           return given.name || "a class without a name" if given.is_a?(Module)
 
@@ -83,12 +84,12 @@ module Castellan
       # @return [Object] the rows adapter
       # @return [Plan::FetchPlan]
       # @return [Plan::Request]
-      # @return [Object, nil] whom per-viewer attributes are filled in for
-      # @return [Rows::ViewerScopes] what the viewer may see
+      # @return [Object, nil] the viewer for whom per-viewer attributes are filled in
+      # @return [Rows::ViewerScopes] which rows the viewer may see
       attr_reader :definition, :adapter, :plan, :request, :viewer, :scopes
 
-      # @param keeper [Keeper, nil] nil: nothing is kept
-      # @param together [Boolean, nil] see {Rows::Together}; nil: as the resource declares
+      # @param keeper [Keeper, nil] nil caches nothing
+      # @param together [Boolean, nil] see {Rows::Together}; nil: the resource's declaration applies
       def initialize(definition, scope, request:, adapter:, viewer: nil, id: nil, meta: nil, links: nil, keeper: nil,
                      scopes: Rows::ViewerScopes.new(viewer), together: nil)
         @definition = definition
@@ -112,23 +113,23 @@ module Castellan
       end
 
       # @return [String] UTF-8
-      # @raise [EncodingError] naming the record and member that cannot be written
+      # @raise [EncodingError] with the record and member, if a value cannot be written
       def body
         @body ||= written.blanks ? written.blanks.fill(written.body, viewer_values) : written.body
       end
 
-      # @return [Array<String>] the content codings in which the document is kept, preferred first. A record that clients may change is
-      #   sent as it is, because they name its tag when they change it
+      # @return [Array<String>] the content codings in which the document is cached, preferred first. None for
+      #   a record that clients may change, because they send its entity tag with the change
       def codings
         return NO_CODINGS if key.nil? || changeable?
 
         @keeper.codings(self)
       end
 
-      # @return [String, nil] the content coding that was chosen
+      # @return [String, nil] the chosen content coding
       attr_reader :coding
 
-      # Chooses a compressed form: {#etag}, {#found?} and {#encoded} are then those of the form.
+      # Chooses a compressed form, to which {#etag}, {#found?} and {#encoded} then refer.
       # @param coding [String] one of {#codings}
       def encode(coding)
         @coding = coding
@@ -142,7 +143,7 @@ module Castellan
         form.blanks ? @keeper.filled(form, viewer_values) : form.body
       end
 
-      # @return [Written] the document without the viewer's values, from the store or written anew
+      # @return [Written] the document without the viewer's values, from the store or newly written
       def written
         @written ||= key ? @keeper.fetch(self, key) : write
       end
@@ -157,16 +158,17 @@ module Castellan
         kept_form.found
       end
 
-      # The tag of a kept document is that of its key, and of its per-viewer values or what they depend on. It is that of the bytes
-      # where nothing is kept, and for a record that clients may change: other rows of the table must not change its tag.
+      # Derives the entity tag of a cached document from its key, and from its per-viewer values or their
+      # versions; else from the bytes. Also from the bytes for a record that clients may change, because
+      # changes of other rows of the table must not change its tag.
       # @return [String] an entity tag
       def etag
         @etag ||= @coding ? "#{plain_etag[..-2]}-#{@coding}\"" : plain_etag
       end
 
       # Adds links that depend on the rows.
-      # @param base [String] what the links are made from, a part of the key
-      # @yieldparam total [Integer, nil] the number of records, nil when they are not counted
+      # @param base [String] the links' base URL, which becomes part of the cache key
+      # @yieldparam total [Integer, nil] the number of records; nil if they are not counted
       # @yieldparam full [Boolean] whether the page is full
       # @yieldreturn [Hash]
       def link(base, &block)
@@ -187,9 +189,9 @@ module Castellan
         @id.nil?
       end
 
-      # @!group What a key is made of
+      # @!group Parts of the cache key
 
-      # @return [Array<String>, nil] the tables the document is made of; nil when they are not known
+      # @return [Array<String>, nil] the tables from which the document is made; nil if they are unknown
       def tables
         @tables ||= unless custom_code.reads_records?
                       found = certain_tables
@@ -197,7 +199,8 @@ module Castellan
                     end
       end
 
-      # @return [Array<Array(String, String, String)>] tables of which only rows with one value of a column are read
+      # @return [Array<Array(String, String, String)>] tables from which only rows
+      #   with one value of a column are read
       def parts
         return NO_VALUES unless known_parts
 
@@ -209,22 +212,23 @@ module Castellan
         end
       end
 
-      # SQLite has versions of tables only, see {Versions::ExactVersions}.
-      # @return [BoundedCache, nil] the {#parts} of the plan by what {Rows::Scopes#identity} returns and the id; nil where there are none
+      # PostgreSQL only: SQLite has no narrower versions than those of tables, see {Versions::ExactVersions}.
+      # @return [BoundedCache, nil] the plan's {#parts} by the result of
+      #   {Rows::Scopes#identity} and the id; nil if there are none
       def known_parts
         plan.derive(:parts) { BoundedCache.new(limit: 1000) } if definition.caching.by.any? && adapter.dialect.name == :postgres
       end
 
-      # @return [String, nil] the id of the one record that the request names
+      # @return [String, nil] the id of the requested record
       def id = @id&.to_s
 
-      # @return [Array<String>] SQL of the scopes that choose rows, with the order of a collection
+      # @return [Array<String>] SQL of the scopes that select rows, with the order of a collection
       def choosing_sql
         scope = collection? ? paged : narrowed
         [scope.respond_to?(:to_sql) ? scope.to_sql : scope.sql, *scopes_sql]
       end
 
-      # @return [Array<String>] SQL of the associations that link and include rows
+      # @return [Array<String>] SQL of the associations that link to and include rows
       def associations_sql
         tables_read.associations
       end
@@ -237,25 +241,26 @@ module Castellan
         end
       end
 
-      # @return [String] the shape of the filtered scope and of the resources' scopes, see {Rows::Scopes#identity}
+      # @return [String] the shape of the filtered scope and of resource scopes, see {Rows::Scopes#identity}
       def shape
         identity.first
       end
 
-      # @return [Array] what is bound to the shape, order, page, id, what surrounds the data, and what Ruby code reads besides its
-      #   columns
+      # @return [Array] the values bound to the shape, order, page, id, settings of the encoding, and
+      #   everything that Ruby code reads besides its columns
       def values
         [identity.last, fixed_values, Serialize.escape, custom_code.surroundings(viewer)]
       end
 
-      # @return [Array] those of {#values} that path and query determine, unless the application gives meta or links
+      # @return [Array] those {#values} that path and query determine, unless
+      #   the application passes meta or links
       def fixed_values
         around = json("meta and links", [@meta, @links, @jsonapi]) if @meta || @links || @jsonapi
         [request.sort, request.cursor ? request.cursor.key : request.page, @id&.to_s, around, @link_base]
       end
 
-      # @return [Boolean] whether the scope of all rows or of the application, the viewer's values and the surroundings are everything in
-      #   which the keys of two requests with one path and query may differ
+      # @return [Boolean] whether the keys of two requests with the same path and query can differ only in the
+      #   application's scope (or the scope of all rows), the viewer's values and {CustomCode#surroundings}
       def keyed_by_request?
         return false if plan.for_viewers? || changeable? || definition.scope || definition.itself
         return false if Rows::PlanScopes.of(plan, adapter).any? || tables_read.changing?
@@ -265,12 +270,12 @@ module Castellan
 
       # @!endgroup
 
-      # @return [Boolean] whether the bytes are kept between requests
+      # @return [Boolean] whether the bytes are cached between requests
       def kept?
         !key.nil?
       end
 
-      # @return [String, nil] why the document is not kept at the moment; nil where it is
+      # @return [String, nil] why the document is currently not cached; nil if it is
       def not_kept
         return "Castellan.keep was not called" unless @keeper
         return "it is written anew inside Castellan.verify" if Document.verification
@@ -278,7 +283,7 @@ module Castellan
         @keeper.reason(self)
       end
 
-      # @return [Array<String>] why the document can never be kept, whatever the store and the versions are
+      # @return [Array<String>] why the document can never be cached, with any store and versions
       def unkeepable
         reasons = tables_read.reasons
         found = certain_tables if reasons.empty?
@@ -286,7 +291,7 @@ module Castellan
         custom_code.obstacles + reasons
       end
 
-      # Writes the document anew; inside `Castellan.verify` from the models, where those differ from the rows.
+      # Writes the document; inside `Castellan.verify` from the models, if they differ from the rows.
       # @return [Written]
       def write
         output = write_rows
@@ -312,13 +317,14 @@ module Castellan
         row_set&.release
       end
 
-      # @return [Object] the relation or dataset with filters, order and page
+      # @return [Object] the relation or dataset with filters, order and page applied
       def paged
         @paged ||= @id ? adapter.scopes.by_ids(narrowed, possible_ids, definition.id_column) : window
       end
 
-      # A filter's block may return a relation that it did not make of its argument, so the scope is applied once more.
-      # @return [Object] the relation or dataset with filters
+      # Applies the scope once more, because a filter's block may return a relation
+      # that does not derive from its argument.
+      # @return [Object] the relation or dataset with filters applied
       def narrowed
         return @scope if request.filters.empty?
 
@@ -329,7 +335,7 @@ module Castellan
       end
 
       # @param count [Integer] the number of records that were read
-      # @return [String] ready bytes of the members after `data` and `included`
+      # @return [String] JSON of the members after `data` and `included`
       def tail(count)
         meta = { **page_meta, **(@meta || {}) }
         links = { **(@links || {}), **page_links(count) }
@@ -340,24 +346,24 @@ module Castellan
         text
       end
 
-      # @return [Integer, nil] the number of records of the whole collection, where the resource counts them
+      # @return [Integer, nil] the number of records in the whole collection, if the resource counts them
       def total
         @total ||= adapter.scopes.count(narrowed) if request.page && definition.paging.count && collection?
       end
 
-      # @return [String] the Content-Type of the document (JSON:API 1.1, "Profiles": applied profiles are named)
+      # @return [String] the Content-Type of the document, with applied profiles (JSON:API 1.1, "Profiles")
       def media_type
         return MEDIA_TYPES.fetch(plan.format) unless @cursor_page && plan.format == :json_api
 
         %(#{MEDIA_TYPES[:json_api]};profile="#{Plan::Cursor::PROFILE}")
       end
 
-      # @return [String] the SQL that chooses the primary rows
+      # @return [String] the SQL that selects the primary rows
       def statement
         adapter.scopes.key(paged)
       end
 
-      # @return [String] in words, what will be read
+      # @return [String] describes what will be read
       def explain
         Explanation.new(self, adapter, narrowed).to_s
       end
@@ -367,7 +373,7 @@ module Castellan
         adapter.scopes.load(paged, whole: true)
       end
 
-      # @!group For {Stream}, which writes part by part
+      # @!group Used by {Stream} for each piece
 
       # @return [Plan::RowSet]
       def rows_of(part, adapter, scope, beside = nil)
@@ -384,16 +390,15 @@ module Castellan
 
       def tables_read = Rows::TablesRead.for(plan, adapter)
 
-      # @return [Array<String>, String] the tables, or why they are not certain
       def certain_tables = tables_read.of_shape(shape) { adapter.scopes.tables(plan, narrowed, scopes_sql) }
 
-      # @return [Rows::Reading::Query, nil] counts the records in the round trip that reads the page
+      # @return [Rows::Reading::Query, nil] counts the records in the round trip of the page
       def counting_query
         sql = count_sql if collection? && adapter.dialect.overlaps?
         Rows::Reading::Query.new(adapter, sql, nil, true) if sql
       end
 
-      # Pages of one scope share it.
+      # All pages of a scope share it.
       def count_sql
         return adapter.scopes.count_sql(narrowed) unless bound
 
@@ -402,26 +407,26 @@ module Castellan
         sql unless sql.empty?
       end
 
-      # @return [Rows::Reader::Page, Object] the rows to read. A page whose SQL was built before is not built again
+      # @return [Rows::Reader::Page, Object] the rows to read; the SQL of an
+      #   earlier page with this key is reused
       def selected
         return paged if @paged || @id || @cursor_page || bound.nil? || request.sort.any? { |column, _| column.is_a?(Array) }
 
         Rows::Reader::Page.new([*bound, request.sort, request.page], -> { paged })
       end
 
-      # @return [Array(String, Array), nil] see {Rows::Scopes#bound}
       def bound
         return @bound if defined?(@bound)
 
         @bound = adapter.scopes.bound(narrowed)
       end
 
-      # Without a recording, a phase is no step to another file.
+      # Without a recording, this calls no code in another file.
       def span(kind, &block)
         @recording ? Recording.span(kind, definition.name, &block) : yield
       end
 
-      # The key of the kept bytes, read once and before anything else; nil when nothing is kept.
+      # Reads the cache key once and before anything else; nil if nothing is cached.
       def key
         return @key if defined?(@key)
 
@@ -432,7 +437,7 @@ module Castellan
         @key
       end
 
-      # A record that clients may change: they name its tag when they do.
+      # Returns whether clients may change the record; they then send its entity tag.
       def changeable?
         @id && definition.written_as.any? { |one| one.writing.changes? }
       end
@@ -445,7 +450,7 @@ module Castellan
         end
       end
 
-      # Stale bytes have the tag of the version that they were made from.
+      # Stale bytes keep the entity tag of the version from which they were made.
       def served_key
         definition.caching.stale? ? written.key || key : key
       end
@@ -456,7 +461,7 @@ module Castellan
 
       def kept_form = @coding ? form : written
 
-      # Order, page and id are no part of it, so that a hit builds no statement with them.
+      # Does not contain order, page and id, so that a cache hit builds no statement with them.
       def identity
         @identity ||= begin
           own = adapter.scopes.identity(narrowed, plan)
@@ -483,7 +488,7 @@ module Castellan
         Rows::PlanScopes.of(plan, adapter).sql(scopes) + order_sql
       end
 
-      # OpenSSL's SHA-256 is faster, and is used if the application has loaded it.
+      # OpenSSL's SHA-256 is faster, if the application has loaded it.
       def digest
         bytes = defined?(OpenSSL::Digest) ? OpenSSL::Digest.digest("SHA256", body) : Digest::SHA256.digest(body)
         %("#{[bytes].pack("m0").tr("+/", "-_")[0, 32]}")
@@ -495,7 +500,7 @@ module Castellan
         raise ConfigurationError, "#{member}: of a document must be a Hash, got #{value.inspect[0, 60]}"
       end
 
-      # The adapter writes a time, a decimal or a record as it writes an attribute.
+      # The adapter writes times, decimals and records in the same way as attributes.
       def json(member, value)
         plain = Rows::JSONValue.plain_text(value) or return adapter.json(value)
         (@template || Serialize.template(plan)).text.append_json(+"", plain)
@@ -508,7 +513,8 @@ module Castellan
         by.is_a?(Proc) ? filter_by_block(scope, name, values, by) : adapter.scopes.matching(scope, @comparisons.fetch(name))
       end
 
-      # @return [Hash{String => String}] the conditions of filters on columns, made first because a value may be wrong
+      # @return [Hash{String => String}] conditions of filters on columns; built
+      #   first, because a value may be invalid
       def comparisons
         request.filters.filter_map { |name, values|
           by = definition.filters.fetch(name)
@@ -521,7 +527,7 @@ module Castellan
 
       def filter_by_block(scope, name, values, block)
         takes_viewer = block.parameters.count { |kind, _| %i[req opt].include?(kind) } > 2
-        values = values.map(&:dup) # the request is shared
+        values = values.map(&:dup) # requests are shared
         filtered = takes_viewer ? block.call(scope, values, viewer) : block.call(scope, values)
         filtered = adapter.scopes.from(filtered) if Rows.scope?(filtered)
         return filtered if adapter.scopes.own?(filtered)
@@ -558,7 +564,7 @@ module Castellan
         size ? adapter.scopes.page(ordered, limit: size, offset: (number - 1) * size) : ordered
       end
 
-      # Columns of the table by name, others as SQL.
+      # Columns of the table are named, others written as SQL.
       def order
         request.sort.map { |column, direction| [column.is_a?(Array) ? compared(column) : column, direction] }
       end
@@ -568,12 +574,12 @@ module Castellan
         Rows::ComparedColumn.new(definition, adapter, by, scopes)
       end
 
-      # A path's tables are tables of the document.
+      # The tables of a path belong to the document's tables.
       def order_sql
         request.sort.filter_map { |column, _| "SELECT #{compared(column).sql} FROM #{adapter.types.table}" if column.is_a?(Array) }
       end
 
-      # Text that is no id of the column matches nothing; PostgreSQL would refuse to compare a uuid with it.
+      # A string that is no valid id matches nothing; PostgreSQL would refuse to compare it with a uuid.
       def possible_ids
         id = Rows::Ids.text(@id) or return []
         column = definition.id_column

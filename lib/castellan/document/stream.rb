@@ -2,20 +2,22 @@
 
 module Castellan
   class Document
-    # A document as a Rack body that is read and written piece by piece: the memory it takes does not grow with its length.
+    # Streams a document as a Rack body, in pieces, so that its memory does not grow with its length.
     #
     #   stream = UserResource.document(User.active, include: "roles").stream
     #   [stream.status, stream.headers, stream]      # Rack; the same bytes as to_json
     #   stream.each { |bytes| io.write(bytes) }
     #
-    # Primary records are read 1,000 at a time, in the order of their key, with their relationships. `included` comes last; until then
-    # only the ids of included records are in memory. The connection is released between two pieces, so a slow client holds none; a
-    # write in between may be visible in later pieces only (no record comes twice). With `snapshot: true` one transaction reads the
-    # whole document and holds the connection until the last byte.
+    # Reads 1,000 primary records at a time, with their relationships, in the order of their key. `included`
+    # comes last; until then only the ids of included records are in memory. The connection is released
+    # between two pieces, so that a slow client does not hold it; later pieces may then show a write that
+    # happened in between (no record comes twice). With `snapshot: true`, one transaction reads the whole
+    # document and holds the connection until the last byte.
     #
-    # A scope with an order of its own is read in that order: one statement reads its ids, then the records are read by id. A document
-    # of one record, of a page, of several types or from the cache is written whole, and so is one whose scope groups rows or that
-    # `Castellan.verify` compares. There is no entity tag, because it would need the body.
+    # If the scope has its own order, one statement reads its ids, then the records are read by id.
+    # Documents of one record, of a page, of several types, from the cache, with a scope that
+    # groups rows, or compared by `Castellan.verify` are written in one piece. There is no entity
+    # tag, because it would require the body.
     class Stream
       SIZE = 1_000
       MOST_INCLUDED = 100_000
@@ -23,9 +25,9 @@ module Castellan
       private_constant :UNSWEPT, :SIZE, :MOST_INCLUDED
 
       # @param document [Document]
-      # @param size [Integer] primary records to read at a time
-      # @param snapshot [Boolean] reads the whole document in one transaction
-      # @param most_included [Integer] included records whose ids may be held in memory
+      # @param size [Integer] the number of primary records to read at a time
+      # @param snapshot [Boolean] whether to read the whole document in one transaction
+      # @param most_included [Integer] the number of included records whose ids may be in memory
       def initialize(document, size: SIZE, snapshot: false, most_included: MOST_INCLUDED)
         @document = document
         @rendering = document.rendering
@@ -41,13 +43,12 @@ module Castellan
         @whole.nil? && divisible? && !compared?
       end
 
-      # Writes the document while `Castellan.verify` runs; the server asks for the bytes afterwards.
-      # @return [String, nil] nil where it is written in pieces
+      # Writes the document while `Castellan.verify` runs; the server reads the body afterwards.
+      # @return [String, nil] nil if it is written in pieces
       def whole
         @whole ||= divided? ? nil : @document.to_json
       end
 
-      # @return [Integer]
       def status
         divided? ? 200 : @document.status
       end
@@ -57,7 +58,8 @@ module Castellan
         { "content-type" => @rendering.media_type, "cache-control" => @document.cache_control, "vary" => "accept" }
       end
 
-      # An error in the first piece is raised before any byte is yielded; an error in a later piece ends the body there.
+      # An error in the first piece is raised before any byte is yielded; an
+      # error in a later piece ends the body.
       # @yieldparam bytes [String] UTF-8
       # @raise [TooManyIncluded]
       # @raise [EncodingError]
@@ -69,12 +71,11 @@ module Castellan
         nil
       end
 
-      # Ends {#each} before its next piece, because the client has gone.
+      # Ends {#each} before its next piece, because the client has disconnected.
       def close
         @closed = true
       end
 
-      # @return [Boolean]
       def closed?
         @closed
       end
@@ -92,7 +93,7 @@ module Castellan
         @compared.fetch(verification) { @compared[verification] = verification.takes?(@adapter.scopes.count(@rendering.paged)) }
       end
 
-      # Included records are read by their ids, which needs a model and a key of one column.
+      # Included records are read by id, which requires a model and a key of one column.
       def found_by_id?
         @rendering.plan.nodes.all? { |node| node.definition.model && node.definition.id_column.is_a?(Symbol) }
       end
@@ -114,7 +115,6 @@ module Castellan
         yield "#{@rendering.tail(0)}}" unless nested || @closed
       end
 
-      # Puts commas between the pieces and brackets around them.
       def list(open, block)
         before = open
         yield lambda { |bytes|
@@ -127,7 +127,7 @@ module Castellan
         block.call(before == open ? "#{open}]" : "]") unless @closed
       end
 
-      # Collects written pieces early: they are young and large, and Ruby would wait for 16 MB and more.
+      # Runs the GC early: the written pieces are young and large, and Ruby would wait for 16 MB or more.
       def sweep(bytesize)
         @unswept = (GC.count == @collections ? @unswept : 0) + bytesize
         @collections = GC.count

@@ -2,18 +2,18 @@
 
 module Castellan
   class Document
-    # Reads and writes one piece of a {Stream}. It releases the rows and the connection before it returns the bytes.
+    # Writes one piece of a {Stream}, and releases rows and connection before it returns the bytes.
     #
     #   piece = StreamPiece.new(rendering, adapter, rendering.plan)
     #   piece.primary(scope) { |found, rows| … }   # => [bytes of the primary records, end of the batch]
     #   StreamPiece.of_node(rendering, adapter, 1).records(%w[7 8])   # => { "7" => bytes, "8" => bytes }
     class StreamPiece
-      # Separates records while their holes are filled in one batch; JSON cannot contain it.
+      # Separates records while their placeholders are filled in one batch; JSON cannot contain it.
       BETWEEN = "\x1e"
       private_constant :BETWEEN
 
-      # @param index [Integer] of a node below the primary data
-      # @return [StreamPiece] writes the node's records with their linkage and without included records
+      # @param index [Integer] the position of a node below the primary data
+      # @return [StreamPiece] for the node's records with linkage, without included records
       def self.of_node(rendering, adapter, index)
         plan = rendering.plan.derive([:alone, index]) { alone(rendering.plan, rendering.plan.nodes[index]) }
         new(rendering, adapter.related(plan.root.definition.model), plan)
@@ -43,7 +43,7 @@ module Castellan
         [fill(output), ended]
       end
 
-      # @return [Hash{String => String}] bytes by id, without records that no longer exist
+      # @return [Hash{String => String}] bytes by id, without records that were deleted meanwhile
       def records(ids)
         column = @plan.root.definition.id_column
         values = @adapter.types.integer?(column) ? ids.map(&:to_i) : ids

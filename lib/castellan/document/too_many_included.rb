@@ -2,10 +2,11 @@
 
 module Castellan
   class Document
-    # Raised when a stream includes more records than `most_included`: before the first byte if the first piece shows it, else it
-    # ends the body.
+    # Raised when a stream includes more records than `most_included`.
+    #
+    # Raised before the first byte if the first piece exceeds the limit; otherwise it ends the body.
     class TooManyIncluded < Error
-      # @param found [Integer] so far
+      # @param found [Integer] the number of ids found so far
       # @param most [Integer]
       def initialize(found, most)
         super("the document includes more than #{most} related records (#{found} so far): include less, narrow the scope, " \

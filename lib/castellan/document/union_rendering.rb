@@ -2,15 +2,14 @@
 
 module Castellan
   class Document
-    # Writes the document of a collection of several tables: one statement reads which rows are on the page, and each type is read by
-    # its keys.
+    # Writes a collection of several tables: one statement selects the page, then types are read by key.
     #
     #   class ActivityResource < Castellan::Resource
     #     types "IssueResource", "CommentResource"
     #     sort default: "-created_at"
     #   end
     class UnionRendering < Rendering
-      # A page of the Cursor Pagination profile, see {CursorPage}.
+      # Reads a page of the Cursor Pagination profile, see {CursorPage}.
       class Page < CursorPage
         # @return [Rows::Reader::Places]
         def scope
@@ -63,7 +62,7 @@ module Castellan
         @total ||= members.sum { |one| one.adapter.scopes.count(one.narrowed) } if request.page && definition.paging.count
       end
 
-      # @return [nil] its tables have no narrower versions
+      # @return [nil] these tables have no narrower versions
       def known_parts = nil
 
       # @return [Array<String>]
@@ -71,12 +70,12 @@ module Castellan
         [statement, *scopes_sql]
       end
 
-      # @return [String] of the first page
+      # @return [String] SQL of the first page
       def statement
         union.sql(**limits)
       end
 
-      # @return [Object] the rows of the first type; those of the others are in {#choosing_sql}
+      # @return [Object] the rows of the first type; {#choosing_sql} has those of the others
       def narrowed
         members.first.narrowed
       end
@@ -86,7 +85,7 @@ module Castellan
         [super, members.map(&:values)]
       end
 
-      # Nothing is compared in `Castellan.verify`: two of its records may have one id.
+      # Does not compare with the models in `Castellan.verify`, because two records may have the same id.
       # @return [Written]
       def write
         output = write_rows
@@ -95,7 +94,6 @@ module Castellan
 
       private
 
-      # The rows of each type by themselves: filtered, and narrowed to those that the viewer may see.
       def members
         @members ||= definition.types.map do |type|
           Rendering.for(type, DeclarationCheck.of(type), :all, id: nil, request: request.for_type(type), scopes: scopes, viewer: viewer,
@@ -103,7 +101,7 @@ module Castellan
         end
       end
 
-      # A wrong value of a filter is refused before anything is read.
+      # Raises for an invalid filter value before anything is read.
       def comparisons
         members && nil
       end

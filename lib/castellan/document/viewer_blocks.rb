@@ -2,11 +2,12 @@
 
 module Castellan
   class Document
-    # Calls the blocks of `per_viewer` attributes with ids as the database has them: integers where the column holds integers, else
-    # strings, even when the ids come from a store that holds text.
+    # Calls the blocks of `per_viewer` attributes with ids of the column's type: Integers or Strings.
     #
-    #   ViewerBlocks.for(plan, adapter)      # => [#call], one for each of plan.holes; made once per plan
-    #   ViewerBlocks.versions(plan, viewer) { |table, column, id| … } # => [["User", 7], 12]: on which the values depend
+    #   ViewerBlocks.for(plan, adapter)      # => [#call], one for each of plan.holes; built once per plan
+    #   ViewerBlocks.versions(plan, viewer) { |table, column, id| … }   # => [["User", 7], 12]
+    #
+    # Also converts ids from a store, which are always strings.
     module ViewerBlocks
       module_function
 
@@ -21,13 +22,13 @@ module Castellan
         end
       end
 
-      # Contains the viewer's class and id, so that two viewers never have one version.
-      # @yieldparam table [String, Symbol] what `version:` names
+      # Contains the viewer's class and id, so that two viewers never have the same version.
+      # @yieldparam table [String, Symbol] the table of `version:`
       # @yieldparam column [String, Symbol, nil] the column of the viewer's id; nil: the whole table
-      # @yieldparam id [Object, nil] the viewer's
-      # @yieldreturn [String, nil] its version
-      # @return [Array, nil] parts of a key; nil where the values must be compared: an attribute declares no version, the version of a
-      #   table cannot be read, or the viewer has no id
+      # @yieldparam id [Object, nil] the viewer's id
+      # @yieldreturn [String, nil] the version
+      # @return [Array, nil] parts of a cache key. nil if the values themselves must be compared: an attribute
+      #   declares no version, the version of a table cannot be read, or the viewer has no id
       # @raise [ConfigurationError]
       def versions(plan, viewer, &of_table)
         return unless plan.holes.all?(&:version) && (identity = identity(viewer))

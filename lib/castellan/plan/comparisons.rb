@@ -2,31 +2,31 @@
 
 module Castellan
   module Plan
-    # Reads the value of a filter on a column: operators with the texts that a client compares with.
+    # Parses the value of a filter on a column into operators and the strings to compare with.
     #
     #   Comparisons.parse("filter[age]", "7,8")                                # => { in: ["7", "8"] }
     #   Comparisons.parse("filter[age]", { "gte" => "7", "not" => "8" })       # => { gte: ["7"], not: ["8"] }
     #
-    # | operator               | rows                                                                                  |
-    # |------------------------|---------------------------------------------------------------------------------------|
-    # | `eq`                   | with exactly this value, which may contain commas                                     |
-    # | `in`, or no operator   | with one of the values of a list divided by commas                                    |
-    # | `not`                  | with none of the values of such a list; rows without a value are among them           |
-    # | `gt`, `gte`, `lt`, `lte` | with a greater or smaller value                                                     |
-    # | `like`                 | whose text fits, where `*` stands for any characters; as the database's LIKE compares |
-    # | `null`                 | without a value (`true`), or with one (`false`)                                       |
+    # | operator                 | selects rows                                                              |
+    # |--------------------------|---------------------------------------------------------------------------|
+    # | `eq`                     | with exactly this value, which may contain commas                         |
+    # | `in`, or no operator     | with one of the comma-separated values                                    |
+    # | `not`                    | with none of the comma-separated values, or without a value               |
+    # | `gt`, `gte`, `lt`, `lte` | with a greater or smaller value                                           |
+    # | `like`                   | with matching text, by the database's LIKE; `*` stands for any characters |
+    # | `null`                   | without a value (`true`) or with one (`false`)                            |
     #
-    # Several operators must all be true.
+    # Several operators are combined with AND.
     module Comparisons
       LISTS = %w[in not].freeze
-      # The operators, in the order of the documentation.
+      # In the order in which they are documented.
       OPERATORS = %w[eq not in gt gte lt lte like null].freeze
       private_constant :LISTS
 
       module_function
 
-      # @param name [String] the parameter, for messages
-      # @param value [Object] as the framework parsed it
+      # @param name [String] the query parameter's name, for messages
+      # @param value [Object] the value parsed by the framework
       # @return [Hash{Symbol => Array<String>}] frozen
       # @raise [BadRequest]
       def parse(name, value)
@@ -45,7 +45,7 @@ module Castellan
         [operator.to_sym, LISTS.include?(operator) ? list(parameter, texts) : [single(parameter, texts)].freeze]
       end
 
-      # An empty value is the empty text, not an empty list.
+      # An empty value is the empty string, not an empty list.
       def list(parameter, value)
         return [""].freeze if value == ""
 

@@ -2,7 +2,7 @@
 
 module Castellan
   module Plan
-    # Compiles the shape of a request into a {FetchPlan}: columns of each type, linkage, included records. Runs once per shape.
+    # Compiles the shape of a request into a {FetchPlan} of columns, linkage and included records.
     class Compiler
       def initialize(definition, request)
         @definition = definition
@@ -18,7 +18,7 @@ module Castellan
 
       private
 
-      # The rows of the collection, each of which leads to itself as a resource of its type.
+      # Each row of the collection has an edge to itself as a resource of its type.
       def of_types
         nodes = @definition.types.map { |definition| node(definition, @request.include, "") }
         edge = Node::Edge.new(@definition.itself, nil, false, true, nodes.freeze)

@@ -2,19 +2,20 @@
 
 module Castellan
   module Plan
-    # Describes what is read and written for one shape of request. Frozen.
+    # Describes the reads and the output for one shape of request. Frozen.
     #
-    # All requests of a shape share one plan, so statements and templates are made once, by `derive`. It has no SQL and no values
-    # of a request; {Request} has those.
+    # All requests of a shape share one plan, so that `derive` builds statements and templates once. Contains
+    # no SQL and no values of a request; these are in {Request}.
     class FetchPlan
       include BoundedCache::Derived
 
       # @return [Node] the primary data
       # @return [Symbol] :json_api or :nested
       # @return [Array<Node>] all nodes, parents first
-      # @return [String] canonical text of the shape: equal plans have equal signatures
-      # @return [Array<Resource::Attribute>] the per-viewer attributes of all nodes: placeholders in the bytes
-      # @return [Boolean] whether an `if:` hides one of its members from some viewers, see {Request#seen_by}
+      # @return [String] canonical string of the shape; equal plans have equal signatures
+      # @return [Array<Resource::Attribute>] the per-viewer attributes of all nodes, which become placeholders
+      # @return [Boolean] whether an `if:` hides any of the plan's members from
+      #   some viewers, see {Request#seen_by}
       attr_reader :root, :format, :nodes, :signature, :holes, :for_viewers
       alias for_viewers? for_viewers
 
@@ -32,7 +33,8 @@ module Castellan
       # @return [Boolean] whether the document has included records
       def compound? = nodes.size > (several_types? ? 1 + root.edges.first.nodes.size : 1)
 
-      # @return [Boolean] whether each primary row is written as a resource of its type: the row that the root's only edge leads to
+      # @return [Boolean] whether primary rows are written as resources of several
+      #   types, through the root's only edge
       def several_types? = root.edges.first&.relationship&.itself? || false
     end
   end

@@ -2,15 +2,15 @@
 
 module Castellan
   module Plan
-    # The members that are written of each type (JSON:API 1.1, "Sparse Fieldsets").
+    # Lists the members to write for each type (JSON:API 1.1, "Sparse Fieldsets").
     #
     #   fields = Fields.parse(definition, { "users" => "email,roles" })
     #   fields.of(definition)   # => [:email, :roles], in the order of the declaration
     #
-    # All members of a type are written unless the request names some. Names are looked up in the declarations, so the number of shapes
-    # is finite. A representation limits the members of the resource's own type.
+    # By default all members of a type are written. A representation limits the members of the resource's own
+    # type. Names are looked up in the declarations, so the number of shapes is finite.
     class Fields
-      # Longer lists are refused, in bytes.
+      # In bytes; longer lists raise BadRequest.
       MAX_BYTESIZE = 5_000
       TITLE = "Invalid sparse fieldset"
       NOTHING = {}.freeze
@@ -40,10 +40,10 @@ module Castellan
         @hidden.key?(definition) ? members - @hidden[definition] : members
       end
 
-      # @return [Boolean] whether some members are left out
+      # @return [Boolean] whether any members are left out
       def sparse? = !@by_type.empty? || !@hidden.empty?
 
-      # @param hidden [Hash{Resource::Definition => Array<Symbol>}] members that are not for the viewer
+      # @param hidden [Hash{Resource::Definition => Array<Symbol>}] members that the viewer may not see
       # @return [Fields]
       def without(hidden) = dup.tap { |fields| fields.send(:hide, hidden) }.freeze
 
@@ -71,7 +71,7 @@ module Castellan
         Parameter.list(parameter, names, title: TITLE).flat_map { |name| members(parameter, definitions, name) }
       end
 
-      # Several resources may have the same type; each writes the members that it has.
+      # Several resources may have the same type; each writes the listed members that it has.
       def members(parameter, definitions, name)
         found = definitions.filter_map do |definition|
           definition.member_named(name) || definition.members.find { |declared| declared.name == name }
@@ -89,7 +89,6 @@ module Castellan
         definitions.flat_map { |one| [*one.attributes.values_at(*@only), *one.relationships.values_at(*@only)].compact.map(&:key) }.uniq
       end
 
-      # Whether a representation limits the members of this type.
       def cut?(definitions) = @only && @own_types.include?(definitions.first.type)
       def refuse(parameter, detail) = Parameter.refuse(parameter, detail, title: TITLE)
     end

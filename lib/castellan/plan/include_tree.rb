@@ -2,20 +2,21 @@
 
 module Castellan
   module Plan
-    # The tree of relationships that a request includes, looked up in the declarations.
+    # Parses `include` into a tree of relationships, looked up in the declarations.
     #
     #   IncludeTree.parse(definition, "roles,posts.author")            # a client's string
     #   IncludeTree.parse(definition, [:roles, { posts: :author }])    # Ruby
     #   # => { roles: {}, posts: { author: {} } }, in the order of the declarations
     #
-    # Its depth is limited: by the resource's `include_depth` for clients, by {MAX_DEPTH} for the application's own code. It is sorted
-    # as the declarations are, so two spellings of one request share a plan.
+    # The depth is limited: for clients by the resource's `include_depth`, for the
+    # application's own code by {MAX_DEPTH}. The tree has the order of the declarations, so
+    # that two spellings of a request share a plan.
     class IncludeTree
-      # The deepest path for the application's code, unless the resource allows clients more.
+      # The deepest path for the application's own code, unless `include_depth` allows clients more.
       MAX_DEPTH = 5
-      # More paths are refused: each costs a statement.
+      # More paths raise BadRequest, because each costs a statement.
       MAX_PATHS = 50
-      # Longer parameters are refused, in bytes.
+      # In bytes; longer parameters raise BadRequest.
       MAX_BYTESIZE = 2_000
 
       NOTHING = {}.freeze
@@ -25,9 +26,10 @@ module Castellan
       # @param definition [Resource::Definition]
       # @param asked [String, Symbol, Array, Hash, nil]
       # @param only [Array<Symbol>, nil] the members of a representation of the resource's own type
-      # @param client [Boolean] whether a client asks: for relationships that are declared with `include: false` it may not
+      # @param client [Boolean] whether a client sent it; clients may not include
+      #   relationships with `include: false`
       # @return [Hash{Symbol => Hash}] frozen
-      # @raise [BadRequest] naming the relationship that cannot be included
+      # @raise [BadRequest] with the name of the relationship that cannot be included
       def self.parse(definition, asked, only: nil, client: false) = new(definition, only, client).call(asked)
 
       # @param only [Array<Symbol>, nil]
@@ -75,7 +77,8 @@ module Castellan
         end
       end
 
-      # A polymorphic relationship has several definitions; one of them must have the relationship that is included below it.
+      # A polymorphic relationship has several definitions; at least one must
+      # have the relationship included below it.
       def ordered(definitions, tree, above)
         return NOTHING if tree.empty?
 
@@ -100,7 +103,7 @@ module Castellan
         symbol if symbol && relationships([definition]).any? { |relationship| relationship.name == symbol }
       end
 
-      # A relationship that a representation leaves out cannot be included either.
+      # A relationship that a representation omits cannot be included.
       def relationships(definitions)
         definitions.flat_map do |definition|
           all = definition.relationships.values
@@ -111,7 +114,7 @@ module Castellan
 
       def cut?(definitions) = @only && definitions.any? { |one| @definition.written_as.any? { |own| own.type == one.type } }
 
-      # Converted one by one, because strings of different encodings cannot be joined.
+      # Converts the names one by one, because strings of different encodings cannot be joined.
       def path_shown(names) = Parameter.shown(names.map { |name| Parameter.shown(name) }.join("."))
       def refuse(detail) = Parameter.refuse("include", detail, title: TITLE)
     end

@@ -2,12 +2,12 @@
 
 module Castellan
   module Plan
-    # One set of rows that a plan reads: the primary data, or the records of one include path. Frozen.
+    # Describes the rows of the primary data, or of one include path, that a plan reads. Frozen.
     #
-    # `columns[0]` is the id. `members` are the attributes that are written, with the positions of their columns. `edges` are the
-    # relationships, each with the node of its records where those are included.
+    # `columns[0]` is the id. `members` are the written attributes with the positions of their columns.
+    # `edges` are the relationships, each with the node of its included records.
     class Node
-      # A column of the node's table, or of the table at the end of a path of to-one associations. Frozen.
+      # A column of the node's table, or of the table at the end of a to-one path. Frozen.
       #
       #   Column.new([], :email)          # users.email
       #   Column.new([:employee], :id)    # the id of the user's employee
@@ -21,11 +21,13 @@ module Castellan
         # @return [Boolean] whether the column is in the node's own table
         def own? = path.empty?
       end
-      # An attribute that is written, and the positions of its columns in the row.
+      # A written attribute, and the positions of its columns in the row.
       Member = Struct.new(:attribute, :positions)
-      # A relationship and the node of its included records (nil: linkage only). `written` is false where a sparse fieldset omits the
-      # member but the records are included (JSON:API 1.1, "Compound Documents": the one exception to full linkage). `data` is false
-      # where no linkage is written (`lazy:`). A polymorphic relationship has `alternatives`: one node, or nil, per definition.
+      # A relationship and the node of its included records (nil: linkage only).
+      #
+      # `written` is false if a sparse fieldset omits the member but its records are included (JSON:API 1.1,
+      # "Compound Documents": the only exception to full linkage). `data` is false if no linkage is written
+      # (`lazy:`). A polymorphic relationship has `alternatives`: for each definition a node or nil.
       Edge = Struct.new(:relationship, :node, :written, :data, :alternatives) do
         def initialize(relationship, node = nil, written = true, data = true, alternatives = nil) # rubocop:disable Style/OptionalBooleanParameter
           super
@@ -34,18 +36,19 @@ module Castellan
         # @return [Array<Node>] the nodes of the included records
         def nodes = [node, *alternatives].compact
 
-        # @return [Boolean] whether related records are included
         def included? = nodes.any?
 
-        # @return [Edge] the same linkage without included records
+        # @return [Edge] with the same linkage, without included records
         def alone = Edge.new(relationship, nil, written, data, alternatives&.map { nil }.freeze)
 
-        # @return [Boolean] whether every row writes it in the same way
+        # @return [Boolean] whether all rows write the relationship in the same way
         def regular? = alternatives.nil? && data
       end
-      # A condition, link or meta object that is computed for each row. `kind` is :attribute_if or :edge_if, :link or :meta of the
-      # resource, :edge_link or :edge_meta of a relationship; `name` is the attribute or relationship, followed by the name of a link;
-      # `positions` are the columns that the computation reads.
+      # A condition, link or meta object that is computed for each row.
+      #
+      # `kind` is :attribute_if or :edge_if, :link or :meta of the resource, :edge_link or :edge_meta of
+      # a relationship. `name` is the attribute or relationship, followed by the link's name.
+      # `positions` are the columns that it reads.
       Aside = Struct.new(:kind, :name, :computed, :positions) do
         # @return [Boolean] whether it is a link or the meta object of the resource itself
         def after? = %i[link meta].include?(kind)
@@ -55,7 +58,7 @@ module Castellan
           Array(name).first unless after?
         end
 
-        # @return [String] a name for `explain`
+        # @return [String] its name in `explain`
         def label = [kind.name.sub("edge_", "").sub("attribute_", ""), *name].join(" ")
       end
 
@@ -65,7 +68,7 @@ module Castellan
       # @return [Array<Member>]
       # @return [Array<Edge>]
       # @return [Array<Aside>]
-      # @return [Boolean] whether it is on a page whose items have cursors
+      # @return [Boolean] whether the node's page writes a cursor for each item
       attr_reader :definition, :path, :columns, :members, :edges, :asides, :cursors
 
       def initialize(definition:, path:, columns:, members:, edges:, asides: [], cursors: false)
@@ -87,13 +90,13 @@ module Castellan
         edges.each { |edge| edge.nodes.each { |node| node.each(&block) } }
       end
 
-      # @return [Node] the same node without included records; its linkage stays
+      # @return [Node] without included records, with the same linkage
       def alone
         Node.new(definition: definition, path: path, columns: columns.dup, members: members.dup, asides: asides.dup, cursors: cursors,
                  edges: edges.select(&:written).map(&:alone))
       end
 
-      # @return [Boolean] whether every row has the same members, and each relationship one type
+      # @return [Boolean] whether all rows have the same members, and each relationship has one type
       def regular? = asides.all?(&:after?) && edges.all?(&:regular?)
 
       # @return [Boolean] whether rows end with links or a meta object

@@ -2,20 +2,22 @@
 
 module Castellan
   module Plan
-    # Reads the value of a query parameter as text or as a list of texts.
+    # Parses the value of a query parameter as a string or a list of strings.
     #
-    #   Parameter.list("fields[users]", "email,last_name", title: "Invalid sparse fieldset")  # => ["email", "last_name"]
-    #   Parameter.shown("\xFFoo" * 100)                                                       # valid, and short enough for an error
+    #   Parameter.list("fields[users]", "email,last_name")   # => ["email", "last_name"]
+    #   Parameter.shown("\xFFoo" * 100)   # => valid UTF-8, short enough for an error message
     #
-    # Invalid UTF-8 and NUL raise {BadRequest}, because neither a database nor an error document takes them.
+    # Invalid UTF-8 and NUL raise {BadRequest}, because neither databases
+    # nor JSON error documents accept them.
     module Parameter
-      # Longer lists are refused.
+      # Longer lists raise BadRequest.
       MOST = 1_000
 
       module_function
 
-      # @param value [String, Symbol, Array, Object] divided by commas; an Array is taken as it is divided
-      # @param gaps [Boolean] whether what stands behind the last comma is a part, if empty
+      # @param value [String, Symbol, Array, Object] a comma-separated
+      #   string, or an Array that is already split
+      # @param gaps [Boolean] whether an empty part after the last comma counts
       # @return [Array<String>]
       # @raise [BadRequest]
       def list(name, value, title: "Invalid query parameter", gaps: false)
@@ -37,7 +39,7 @@ module Castellan
         ClientText.utf8(value) or refuse(name, "#{name} is not valid UTF-8 text", title: title)
       end
 
-      # @return [String] short valid text for an error message
+      # @return [String] short valid UTF-8 for an error message
       def shown(text) = ClientText.shown(text)
 
       # @raise [BadRequest]

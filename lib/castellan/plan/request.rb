@@ -2,24 +2,25 @@
 
 module Castellan
   module Plan
-    # A parsed request: its shape (include, fields, format) and its values (filter, sort, page). Frozen.
+    # Parses the shape (include, fields, format) and the values (filter, sort, page) of a request. Frozen.
     #
     #   Request.parse(definition, "include" => "roles", "sort" => "-last_name", "page" => { "size" => "20" })
     #   Request.new(definition, include: :roles, fields: { users: [:email] })
     #
-    # Every name is looked up in the declaration; an unknown one raises {BadRequest} with the parameter, the wrong part and the allowed
-    # names. Other parameters are ignored; {Serve::Parameters} refuses them.
+    # Unknown names raise {BadRequest} with the parameter, the wrong part and the allowed names. Other
+    # parameters are ignored here; {Serve::Parameters} rejects them.
     class Request
-      # What `page[after]`, `page[before]` and `page[size]` select. `order` is the text that cursors of the list are checked with.
+      # The values of `page[after]`, `page[before]` and `page[size]`, and the
+      # `order` with which cursors are checked.
       Place = Struct.new(:after, :before, :size, :order) do
         # @return [Array<String, Integer, nil>] parts of a cache key
         def key = [after&.text(order), before&.text(order), size]
       end
 
       FAMILIES = %w[include fields filter sort page].freeze
-      # Pages that begin at a higher row are refused.
+      # Pages that begin at a higher row raise BadRequest.
       MAX_OFFSET = 10_000_000
-      # Longer parameters are parsed each time, in bytes.
+      # In bytes; longer parameters are parsed in each request.
       LONGEST = 1_000
       NO_VALUES = {}.freeze
       NOTHING = [].freeze
@@ -30,19 +31,20 @@ module Castellan
       # @return [Hash{Symbol => Hash}] see {IncludeTree}
       # @return [Fields]
       # @return [Symbol] :json_api or :nested
-      # @return [Hash{String => Array<String>, Hash}] filters and their values; of a column, see {Comparisons}
-      # @return [Array<Array(Symbol, Symbol)>] columns with :asc or :desc; a list is the path to a column
-      # @return [Array(Integer, Integer), nil] page number and size; the number is 1 where pages have cursors
-      # @return [Place, nil] the page of the Cursor Pagination profile, where the resource has cursor pages
-      # @return [Array<Symbol>] the names of filter, sort and page that were given; the others have the declaration's defaults
-      # @return [String] canonical text of the shape, without the values
+      # @return [Hash{String => Array<String>, Hash}] filters and their values; for columns see {Comparisons}
+      # @return [Array<Array(Symbol, Symbol)>] columns, or the paths to them, with :asc or :desc
+      # @return [Array(Integer, Integer), nil] page number and size; the number is 1 for cursor pages
+      # @return [Place, nil] the page of the Cursor Pagination profile, if the resource has cursor pages
+      # @return [Array<Symbol>] which of filter, sort and page were given; the
+      #   others have the declaration's defaults
+      # @return [String] canonical string of the shape, without the values
       attr_reader :include, :fields, :format, :filters, :sort, :page, :cursor, :chosen, :signature
 
-      # @param query [Hash, #to_unsafe_h, nil] a framework's raw parameters
-      # @param options what the developer fixed; it wins over the query
-      # @return [Request] the same object for the same shape without values of its own
+      # @param query [Hash, #to_unsafe_h, nil] the framework's raw parameters
+      # @param options fixed by the application; they take precedence over the query
+      # @return [Request] the same object for all requests of a shape without values
       # @raise [BadRequest]
-      # @raise [ConfigurationError] for a representation or format that is not known
+      # @raise [ConfigurationError] for an unknown representation or format
       def self.parse(definition, query, **options)
         return plain(definition) if options.empty? && query.is_a?(Hash) && query.empty?
 
@@ -76,12 +78,11 @@ module Castellan
       end
       private_class_method :copy
 
-      # @return [Request] the request without parameters
       def self.plain(definition) = definition.derive(:plain_request) { new(definition) }
       private_class_method :plain
 
-      # @param parameters [Object] `ActionController::Parameters` among others
-      # @return [Object] a Hash, where the framework has a class of its own for parameters
+      # @param parameters [Object] for example `ActionController::Parameters`
+      # @return [Object] a Hash, if the framework has its own class for parameters
       def self.shown(parameters) = parameters.respond_to?(:to_unsafe_h) ? parameters.to_unsafe_h : parameters
       private_class_method :shown
 
@@ -90,7 +91,8 @@ module Castellan
       end
       private_class_method :asked_of
 
-      # @param by_client [Array<Symbol>] which of them are a client's, who may ask for less than the developer
+      # @param by_client [Array<Symbol>] the parameters that a client sent; clients
+      #   have fewer rights than the application
       def initialize(definition, include: nil, fields: nil, filter: nil, sort: nil, page: nil, representation: nil, format: nil,
                      by_client: NOTHING)
         @definition = definition
@@ -109,7 +111,7 @@ module Castellan
         freeze
       end
 
-      # Removes the members whose `if:` hides them from a viewer: they are neither written nor included.
+      # Removes the members that an `if:` hides from a viewer: they are neither written nor included.
       # @param viewer [Object, nil]
       # @return [Request]
       def seen_by(viewer)
@@ -118,8 +120,8 @@ module Castellan
         hidden.empty? ? self : dup.tap { |request| request.send(:hide, hidden) }.freeze
       end
 
-      # @param type [Resource::Definition] one of the types of a collection of several tables
-      # @return [Request] for its rows: the same filters and order
+      # @param type [Resource::Definition] one type of a collection of several tables
+      # @return [Request] for the type's rows, with the same filters and order
       def for_type(type)
         dup.tap { |request| request.send(:narrow_to, type) }.freeze
       end
@@ -135,7 +137,7 @@ module Castellan
         @signature = sign
       end
 
-      # A String comes from a client, also where the application passes it on: `include: params[:include]`.
+      # A String comes from a client, even if the application passes it on: `include: params[:include]`.
       def of_client?(include) = include.is_a?(String) || @by_client.include?(:include)
 
       def hide(hidden)
@@ -145,7 +147,7 @@ module Castellan
         @signature = signed
       end
 
-      # A filter by a hidden member would reveal its values, and so would an order by its column.
+      # A filter by a hidden member, or an order by its column, would reveal its values.
       def refuse_revealing(hidden)
         refuse_hidden_filters(@definition.open_filters(hidden)) if @by_client.include?(:filter)
         refuse_hidden_order(@definition.open_sorts(hidden)) if @by_client.include?(:sort)
@@ -155,7 +157,7 @@ module Castellan
         filters.each_key { |name| refuse_filter("filter[#{name}]", name, open) unless open.include?(name) }
       end
 
-      # Two names may be of one column.
+      # Two names may refer to one column.
       def refuse_hidden_order(open)
         keys = @definition.sorts.values_at(*open).map(&:key)
         column, = sort.find { |one, _| !keys.include?(one) }
@@ -199,7 +201,7 @@ module Castellan
         refuse(parameter, "#{@definition.type} cannot be filtered by #{quoted(name)}#{unshared(name, &:filters) || hint(name, allowed)}")
       end
 
-      # Only the first mention of a column counts.
+      # Only the first occurrence of a column counts.
       def sort_of(sort)
         return [] if sort.nil? || sort == ""
 
@@ -212,7 +214,7 @@ module Castellan
         @definition.sorts.fetch(declared).key
       end
 
-      # Clients may write a name as it was declared, with dashes, or as its member is called.
+      # Clients may write a name as declared, with dashes, or like the member.
       def declared(names, name)
         return name if names.key?(name)
 
@@ -223,7 +225,7 @@ module Castellan
         refuse("sort", "#{@definition.type} cannot be sorted by #{quoted(name)}#{unshared(name, &:sorts) || hint(name, allowed)}")
       end
 
-      # Of several tables, what all types have is allowed.
+      # For several tables, only names that all types have are allowed.
       def unshared(name)
         return unless @definition.several_tables?
 
@@ -251,7 +253,7 @@ module Castellan
         refuse("page[#{Parameter.shown(other)}]", "only #{names.map { |name| "page[#{name}]" }.join(" and ")} are known")
       end
 
-      # A range has as many records as a page may have.
+      # A range may have as many records as the largest page.
       def cursor_size(page, paging)
         return page.key?("after") && page.key?("before") ? paging.max_size : paging.size unless page.key?("size")
 
@@ -298,7 +300,7 @@ module Castellan
         Integer(text, 10)
       end
 
-      # The signature of the plain shape (all members, nothing included) is kept.
+      # Caches the signature of the plain shape: all members, nothing included.
       def sign
         return @definition.derive([:signature, format]) { signed } if include.empty? && !fields.sparse?
 
@@ -307,8 +309,8 @@ module Castellan
 
       def signed = "#{format}|#{shape_of(@definition, include)}".freeze
 
-      # The text of a shape, such as "UserResource:users(email,roles{RoleResource:roles(title)},groups)". It is made of declared names
-      # only, so clients cannot make up new ones.
+      # Returns for example "UserResource:users(email,roles{RoleResource:roles(title)},groups)". Contains only
+      # declared names, so that clients cannot create new signatures.
       def shape_of(definition, tree)
         return "#{definition.name}<#{definition.types.map { |type| shape_of(type, tree) }.join("|")}>" if definition.several_types?
 

@@ -4,28 +4,29 @@ require "json"
 
 module Castellan
   module Plan
-    # The result of a plan: for each node its rows, how each column is written, and the links of each relationship. Rows adapters return
-    # it and encoders read it.
+    # Holds the result of a plan: for each node its rows, their coders and the links of each relationship.
     #
     #   table = row_set.table(node)
-    #   table.rows[0]      # => [1, "ada@example.com", "Ada", nil, "1,2"]   in the order of node.columns, further columns after them
+    #   table.rows[0]      # => [1, "ada@example.com", "Ada", nil, "1,2"]   node.columns, then others
     #   table.coders       # => [:integer, :text, :text, :datetime]          one for each of node.columns
     #   table.links        # => [InColumn.new(4), Pairs.new(rows, 0, 1)]     one for each of node.edges
     #
     # `rows` is an array of arrays or a `PG::Result`, with the driver's values.
+    # Adapters return it, encoders read it.
     #
-    # Coders (driver's value → JSON): `:integer`, `:text`, `:boolean` (true, 1, "t", "1"), `:float`, `:decimal` (a JSON string
-    # such as "12.5", as ActiveSupport writes it), `:date`, `:datetime` (UTC text → "2024-01-31T10:00:00.000Z"),
-    # `:json` (written as it is). Where no coder fits, the adapter fills `computed` instead.
+    # Coders (driver's value → JSON): `:integer`, `:text`, `:boolean` (true, 1, "t", "1"), `:float`,
+    # `:decimal` (a JSON string such as "12.5", as ActiveSupport writes it), `:date`, `:datetime` (UTC text →
+    # "2024-01-31T10:00:00.000Z"), `:json` (written unchanged). Without a coder, the adapter fills `computed`.
     class RowSet
-      # Links in the parent's row: the column has nil, one id, or ids joined by commas.
+      # Links in the parent's row: the column contains nil, one id, or comma-separated ids.
       InColumn = Struct.new(:position)
-      # Links in rows of their own (an array of arrays or a PG::Result, possibly the rows of the related table itself), in the order of
-      # the document: a column with the parent's id and one with the related id. Polymorphic links have a third column with the
-      # position of the type in relationship.definitions.
+      # Links in separate rows (an array of arrays or a PG::Result, possibly the related table's own rows), in
+      # the document's order: a column with the parent's id and a column with the related id. Polymorphic
+      # links have a third column with the position of the type in relationship.definitions.
       Pairs = Struct.new(:rows, :parent_position, :related_position, :kind_position)
 
-      # Links in one row of two PostgreSQL arrays of integers ("{1,1,2}"): the parents' ids and the related ids; nil without links.
+      # Links in one row with two PostgreSQL arrays of integers ("{1,1,2}"):
+      # parent ids and related ids; nil if empty.
       Lists = Struct.new(:rows) do
         # @return [String] the related ids
         def related_text = rows.is_a?(Array) ? rows[0][1] : rows.getvalue(0, 1)
@@ -39,12 +40,14 @@ module Castellan
         def pairs = Pairs.new(columns.reduce(:zip), 0, 1)
       end
 
-      # Computed per row, one value each: `members` and `edges` tell by position whether it is written; `after` and `edges_after` are the
-      # bytes of links and meta (`,"links":{…}`) of the resource object and of a relationship.
+      # Values computed for each row. `members` and `edges`: whether each is written, by
+      # position. `after` and `edges_after`: JSON of links and meta (`,"links":{…}`) of the
+      # resource object and of each relationship.
       Asides = Struct.new(:members, :edges, :after, :edges_after)
 
-      # `computed` maps the position of a member to an Array with one JSON String per row. `retype` is called with such a position where
-      # a coder cannot write a value; it returns the column written by the ORM's type, as in `computed`, or nil.
+      # The rows of one node. `computed` maps a member's position to one JSON string per row.
+      # `retype` is called with the position of a column whose coder failed; it returns JSON
+      # strings cast by the ORM's type, or nil.
       Table = Struct.new(:node, :rows, :coders, :links, :computed, :asides, :retype, keyword_init: true) do
         # @param pages [Array<Hash, nil>] the member `page` of each row's meta object
         # @return [Table]
@@ -55,7 +58,7 @@ module Castellan
 
         private
 
-        # Only a resource with a meta object of its own needs to have it read again.
+        # Parses the JSON again only if the resource has its own meta object.
         def with_page(page, text)
           return text unless page
           return "#{text},\"meta\":#{JSON.generate("page" => page)}" unless node.definition.meta
@@ -73,7 +76,7 @@ module Castellan
         freeze
       end
 
-      # Frees the driver's memory, whose size the garbage collector does not see. Nothing can be read afterwards.
+      # Frees the driver's memory, which the garbage collector does not count. Nothing can be read afterwards.
       def release
         tables.each do |table|
           drop(table.rows)

@@ -2,20 +2,20 @@
 
 module Castellan
   class Resource
-    # A declared attribute and the source of its value. Frozen.
+    # Represents a declared attribute and the source of its value. Frozen.
     #
-    # | `source`    | declared as                                             | read as                                    |
-    # |-------------|---------------------------------------------------------|--------------------------------------------|
-    # | `:column`   | `attribute :email`                                      | a column of the row                        |
-    # | `:path`     | `attribute :employee_id, from: "employee.id"`           | a column through to-one associations       |
-    # | `:computed` | `attribute(:name, columns: %i[first last]) { |row| … }` | a block of named columns                   |
-    # | `:record`   | `attribute(:label) { |record| … }`                      | a block of the model's instance: one batch |
-    # | `:viewer`   | `per_viewer(:read_before) { |ids, viewer| … }`          | a placeholder, filled for the viewer       |
+    # | `source`    | declared as                                             | read as                     |
+    # |-------------|---------------------------------------------------------|-----------------------------|
+    # | `:column`   | `attribute :email`                                      | a column of the row         |
+    # | `:path`     | `attribute :employee_id, from: "employee.id"`           | the end of a to-one path    |
+    # | `:computed` | `attribute(:name, columns: %i[first last]) { |row| … }` | a block over columns        |
+    # | `:record`   | `attribute(:label) { |record| … }`                      | a block over loaded records |
+    # | `:viewer`   | `per_viewer(:read_before) { |ids, viewer| … }`          | a placeholder               |
     #
-    # `path` are the associations to walk (empty for own columns), `columns` the columns at its end (nil for a block of the record),
-    # `preloads` the associations that such a block walks. `pure` declares that its code (block or reader) reads nothing but its columns.
-    # `as_stored` writes the column as it is in the table, whatever methods and callbacks the model has. `version` returns what the
-    # values of a viewer depend on.
+    # `path`: the associations (empty for own columns). `columns`: the columns at its end (nil if the block
+    # takes the record). `preloads`: the associations that such a block uses. `pure`: the block or reader
+    # depends on its columns only. `as_stored`: ignore the model's methods and callbacks. `version`: returns a
+    # value that changes with a viewer's values.
     Attribute = Struct.new(:name, :key, :source, :path, :columns, :block, :preloads, :condition, :pure, :as_stored, :version, :location,
                            keyword_init: true) do
       def initialize(**)
@@ -23,7 +23,7 @@ module Castellan
         freeze
       end
 
-      # @return [Array<Symbol, Array<Symbol>>] the columns that it is made of, as {ColumnPath#key} names them
+      # @return [Array<Symbol, Array<Symbol>>] the attribute's columns, in the form of {ColumnPath#key}
       def column_keys
         Array(columns).map { |column| path.empty? ? column : [*path, column] }
       end

@@ -2,12 +2,12 @@
 
 module Castellan
   class Resource
-    # A column that clients may filter or sort by: of the table itself, or at the end of to-one associations. Frozen.
+    # Represents a column that clients may filter or sort by, perhaps at the end of a to-one path. Frozen.
     #
     #   sort :last_name                        # path [], column :last_name
     #   filter :company, from: "company.name"  # path [:company], column :name
     #
-    # `reveals` is true where the declaration allows it although an `if:` hides the column in some rows.
+    # `reveals` is true if the declaration allows the column although an `if:` hides it in some rows.
     ColumnPath = Struct.new(:name, :path, :column, :location, :reveals) do
       def initialize(*)
         super

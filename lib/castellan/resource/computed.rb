@@ -4,15 +4,15 @@ require "erb"
 
 module Castellan
   class Resource
-    # A value that is computed for each row: a link, a meta object or a condition. Frozen.
+    # Represents a value that is computed for each row: a link, a meta object or a condition. Frozen.
     #
     #   Computed.of("/users/{id}/roles")                              # reads the column id
-    #   Computed.of(->(row, viewer) { … }, columns: %i[id])           # reads the named columns
-    #   Computed.of(->(record, viewer) { … })                         # needs the model's instance: columns is nil
+    #   Computed.of(->(row, viewer) { … }, columns: %i[id])           # reads the listed columns
+    #   Computed.of(->(record, viewer) { … })                         # needs the record: columns is nil
     #   Computed.of({ version: 1 })                                   # the same for each row
     #
-    # `code` is true if the block is the application's, not made of a text or a constant; `pure` is what the declaration says of it and of
-    # the columns' readers and types, nil where the resource's `pure` counts.
+    # `code` is true for a block of the application, false for a template or a constant. `pure` declares that
+    # the block and the columns' readers and types are pure; nil means that the resource's `pure` applies.
     Computed = Struct.new(:block, :columns, :location, :pure, :code) do
       def self.of(value, columns: nil, location: nil, pure: nil)
         case value
@@ -25,14 +25,14 @@ module Castellan
       end
 
       # @param value [Proc, Method, #call, Object]
-      # @return [Proc, nil] the same as a block; nil if it cannot be called
+      # @return [Proc, nil] the value as a block; nil if it cannot be called
       def self.block_of(value)
         return value if value.is_a?(Proc)
 
         (value.is_a?(Method) ? value : value.method(:call)).to_proc if value.respond_to?(:call)
       end
 
-      # Columns are in braces, as in a URI template; their values are escaped.
+      # Columns are in braces, like in a URI template; their values are escaped.
       def self.text(template, location, pure)
         columns = template.scan(/\{(\w+)\}/).flatten.map(&:to_sym)
         block = ->(row) { template.gsub(/\{(\w+)\}/) { ERB::Util.url_encode(row[Regexp.last_match(1)].to_s) } }

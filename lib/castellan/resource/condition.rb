@@ -4,21 +4,24 @@ module Castellan
   class Resource
     # Decides whether a member is written: for a viewer, or for a row and a viewer. Frozen.
     #
-    #   Condition.of(->(viewer) { viewer&.admin? })                                         # decided once a document
-    #   Condition.of(->(row, viewer) { row.id == viewer&.id }, columns: %i[id])             # decided for each row
-    #   Condition.of(->(record, viewer) { record.visible_to?(viewer) })                     # needs the model's instance
+    #   Condition.of(->(viewer) { viewer&.admin? })                               # called once per document
+    #   Condition.of(->(row, viewer) { row.id == viewer&.id }, columns: %i[id])   # called for each row
+    #   Condition.of(->(record, viewer) { record.visible_to?(viewer) })           # needs the record
     class Condition
       TAKEN = %i[req opt rest].freeze
       private_constant :TAKEN
 
-      # @return [Computed, nil] what decides for each row; nil where the viewer alone does
-      # @return [Proc, nil] what decides for the viewer
+      # @return [Computed, nil] the condition for each row; nil if it depends on the viewer alone
+      # @return [Proc, nil] the condition for the viewer
       attr_reader :by_row, :by_viewer
 
-      # @param block [Proc, Method, nil] of one argument, the viewer, or of two, the row and the viewer
-      # @param columns [Array<Symbol>, nil] what it reads of the row; a block of one argument gets that row then
-      # @param shared [Boolean] whether the columns are for other blocks too: then a block of one argument is the viewer's
-      # @param pure [Boolean, nil] whether it reads those columns and nothing else; nil: as the resource says
+      # @param block [Proc, Method, nil] takes the viewer, or the row and the viewer
+      # @param columns [Array<Symbol>, nil] the columns that it reads; a block with
+      #   one parameter then receives the row
+      # @param shared [Boolean] whether other blocks use the columns too; a block with one
+      #   parameter then receives the viewer
+      # @param pure [Boolean, nil] whether it depends on these columns only;
+      #   nil: the resource's `pure` applies
       # @return [Condition, nil]
       def self.of(block, columns: nil, shared: false, pure: nil, location: nil)
         new(block, columns, shared, pure, location) if block
@@ -36,7 +39,7 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean] whether this viewer sees the member at all
+      # @return [Boolean] whether this viewer may see the member at all
       def shown?(viewer)
         by_viewer.nil? || by_viewer.call(viewer) ? true : false
       end
@@ -47,7 +50,7 @@ module Castellan
         !block.lambda? || block.parameters.any? { |kind, _| TAKEN.include?(kind) }
       end
 
-      # The block of a Symbol has two parameters ([[:req], [:rest]]), but takes one argument.
+      # Symbol#to_proc has two parameters ([[:req], [:rest]]) but takes one argument.
       def of_row?(block)
         block.parameters.count { |kind, _| %i[req opt].include?(kind) } > 1
       end

@@ -2,22 +2,24 @@
 
 module Castellan
   class Resource
-    # Collects the declarations of a resource's body, from which {Definition} is built. Rejects mistakes that
-    # can be found without the database; {Document::DeclarationCheck} finds the others at boot.
+    # Collects the declarations in a resource's body, from which {Definition} is built.
+    #
+    # Raises for mistakes that can be found without the database;
+    # {Document::DeclarationCheck} finds the others at boot.
     class Declarations
-      # The pages of a collection. `count` is the member's name in `meta`, or nil; `kind` is :number or :cursor; `cursors` is whether
-      # each item has its own.
+      # The pagination. `count` is the member's name in `meta`, or nil; `kind` is :number or :cursor;
+      # `cursors` is true if each item has its cursor.
       Page = Struct.new(:size, :max_size, :count, :kind, :cursors)
-      # How documents are kept, and for how long (seconds or nil), see {Cache::Freshness}; `by` are names of columns.
+      # How long documents are cached, in seconds or nil (see {Cache::Freshness}); `by` are names of columns.
       Caching = Struct.new(:kind, :expires_in, :stale_while_revalidate, :stale_if_error, :by) do
-        # @return [Boolean] whether a document may be served after its end
+        # @return [Boolean] whether a document may be served after it expired or changed
         def stale? = !(stale_while_revalidate || stale_if_error).nil?
       end
 
-      # The block that narrows rows to those that a viewer may see, and its "path:line".
+      # The block that restricts rows to those that a viewer may see, and its "path:line".
       Scope = Struct.new(:block, :location)
 
-      # A column that clients may filter or sort by, as written: `from:` or nil, and its "path:line".
+      # A column that clients may filter or sort by: `from:` as declared, or nil, and its "path:line".
       OnColumn = Struct.new(:from, :location, :reveals)
       DEPTHS = (1..10)
       private_constant :DEPTHS
@@ -148,7 +150,7 @@ module Castellan
         %i[@attributes @relationships @representations @filters @sorts @locations @links].each do |name|
           instance_variable_set(name, instance_variable_get(name).dup)
         end
-        @types = nil # a type is written as itself
+        @types = nil # a subclass that `types` lists is written as itself
       end
 
       def seconds(name, value, location)

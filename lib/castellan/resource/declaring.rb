@@ -2,20 +2,22 @@
 
 module Castellan
   class Resource
-    # Adds a line of a resource's body to its {Declarations}. It is not part of {Resource}, so that its methods
-    # cannot clash with those of the application's classes.
+    # Adds the declaration of a resource's class method to its {Declarations}.
+    #
     #
     #   Declaring.declare(UserResource) { |declarations, location| declarations.type = "people" }
+    #
+    # A separate module, so that its methods cannot clash with those of the application's classes.
     module Declaring
       FILES = [__FILE__, File.expand_path("../resource.rb", __dir__)].freeze
-      NAME = /\A\w+(?:\.\w+)?\z/ # of a table, with its schema if given
+      NAME = /\A\w+(?:\.\w+)?\z/ # a table's name, optionally with its schema
       private_constant :FILES, :NAME
 
       class << self
         # @param resource [Class]
         # @yieldparam declarations [Declarations]
         # @yieldparam location [String] the line of the resource's body
-        # @raise [DeclarationError] naming the resource
+        # @raise [DeclarationError] with the resource's name
         # @raise [ConfigurationError] once the resource is in use
         def declare(resource)
           declarations = resource.declarations
@@ -53,7 +55,7 @@ module Castellan
         end
         private :from!
 
-        # @return [Boolean] whether it names a table, alone or with a column
+        # @return [Boolean] whether the version is a table's name, alone or with a column
         def table?(version)
           table, column = version.is_a?(Hash) && version.size == 1 ? version.first : [version, :id]
           [table, column].all? { |name| (name.is_a?(String) || name.is_a?(Symbol)) && NAME.match?(name) }

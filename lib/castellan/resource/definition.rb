@@ -4,13 +4,13 @@ require "monitor"
 
 module Castellan
   class Resource
-    # The complete, checked declaration of a resource. Frozen and shared by all threads.
+    # Holds the complete, checked declaration of a resource. Frozen and shared by all threads.
     #
     #   definition = UserResource.definition
     #   definition.type                       # => "users"
-    #   definition.attributes[:employee_id]   # => #<struct Attribute source=:path path=[:employee] columns=[:id] …>
+    #   definition.attributes[:employee_id]   # => #<struct Attribute source=:path …>
     #
-    # It does not use the database; {Document::DeclarationCheck} compares both at boot.
+    # Does not use the database; {Document::DeclarationCheck} compares the declaration with it at boot.
     class Definition
       include BoundedCache::Derived
 
@@ -30,16 +30,16 @@ module Castellan
       # @return [Hash{Symbol => Array<Symbol>}] representations
       # @return [Hash{Symbol => Computed}] links of each resource object
       # @return [Computed, nil] its meta object
-      # @return [Proc, nil] what its code reads besides its columns, see {Resource.vary_on}
+      # @return [Proc, nil] returns the inputs of its code besides its columns, see {Resource.vary_on}
       # @return [Declarations::Scope, nil] which rows a viewer may see
-      # @return [Integer] how many levels of include a client may ask for
+      # @return [Integer] the depth of include that clients may request
       # @return [Writing] what clients may write
       # @return [String, nil] "path:line" of the last `writable`
       # @return [String, nil] "path:line" of `page`
       # @return [BoundedCache] the compiled plans, see {Plan.compile}
       # @return [Boolean, nil] see {Resource.together}
       # @return [Hash, nil] see {Resource.cache_control}
-      # @return [Relationship, nil] leads from each row to itself as a resource of its type, see {Resource.types}
+      # @return [Relationship, nil] from each row to itself as a resource of its type, see {Resource.types}
       attr_reader :resource, :name, :model, :type, :id_location, :attributes, :relationships, :representations,
                   :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation, :scope, :include_depth,
                   :writing, :writing_location, :paging_location, :plans, :together, :itself, :cache_control
@@ -48,7 +48,7 @@ module Castellan
         @resource = resource
         @name = resource.name || "an unnamed resource"
         @derived = BoundedCache.new(limit: 1_000)
-        @plans = BoundedCache.new # one for each shape that clients ask for
+        @plans = BoundedCache.new # one for each shape that clients request
         @model = declarations.model
         @type = (declarations.type || plural_name).freeze
         @id_column = declarations.id_column || primary_key
@@ -69,18 +69,20 @@ module Castellan
         freeze
       end
 
-      # @return [Symbol, Array<Symbol>] the column of the id; a list where records have to be asked: the columns of a key of several,
-      #   which are joined, or one whose value is not written as it stands in the row, see {#identify_by_records}
+      # @return [Symbol, Array<Symbol>] the id's column. An Array if records must be read: the columns of a
+      #   composite key, or one column whose row value differs from the reader's, see {#identify_by_records}
       def id_column
         @derived[:id_column] || @id_column
       end
 
-      # Called at boot for an enum, a time, a decimal or an encrypted column: the id is the text that a record's reader returns.
+      # Called at boot for enums, times, decimals and encrypted columns: the id
+      # is the value of the record's reader.
       def identify_by_records
         derive(:id_column) { [@id_column].flatten.freeze }
       end
 
-      # @return [Boolean] whether all Ruby code of the declaration reads its columns and nothing else, see {Resource.pure}
+      # @return [Boolean] whether all Ruby code of the declaration depends on
+      #   its columns only, see {Resource.pure}
       def pure?
         @pure
       end
@@ -91,12 +93,12 @@ module Castellan
         @names[member]
       end
 
-      # @return [Array<String>] the member names a client may ask for
+      # @return [Array<String>] the member names that clients may request
       def member_names
         @attributes.each_value.map(&:key) + @relationships.each_value.map(&:key)
       end
 
-      # @return [Array<Definition>] what its rows are written as, see {Resource.types}; empty where they are of its own type
+      # @return [Array<Definition>] the types of the rows, see {Resource.types}; empty without `types`
       def types
         itself ? itself.definitions : NO_TYPES
       end
@@ -106,27 +108,29 @@ module Castellan
         !itself.nil?
       end
 
-      # @return [Boolean] whether its types are of several tables: it has no model of its own
+      # @return [Boolean] whether its types are in several tables: it then has no model of its own
       def several_tables?
         several_types? && model.nil?
       end
 
-      # @return [Hash{String => Proc, ColumnPath}] filters; of several tables those that all types have
+      # @return [Hash{String => Proc, ColumnPath}] filters; for several tables, those that all types have
       def filters
         several_tables? ? derive(:shared_filters) { shared(&:filters) } : @filters
       end
 
-      # @return [Hash{String => ColumnPath}] sortable names and their columns; of several tables those that all types have
+      # @return [Hash{String => ColumnPath}] sortable names and their columns; for
+      #   several tables, those that all types have
       def sorts
         several_tables? ? derive(:shared_sorts) { shared(&:sorts) } : @sorts
       end
 
-      # @return [Array<Definition>] what documents are written as: its types, or this one
+      # @return [Array<Definition>] the types in which rows are written: {#types}, or this one
       def written_as
         itself ? types : [self]
       end
 
-      # @return [Array<Definition>] the resources whose `types` name this one, where they have another scope: that applies, too
+      # @return [Array<Definition>] the resources that list this one in `types` and
+      #   whose different scope also applies
       def scopes_around
         derive(:scopes_around) do
           above = resource.ancestors.take_while { |one| one != Resource }.grep(Class).drop(1)
@@ -135,30 +139,30 @@ module Castellan
         end
       end
 
-      # @return [Array<Definition>] those that documents are written as, and each that their relationships lead to, in whatever
-      #   number of steps
+      # @return [Array<Definition>] the types in which rows are written, and
+      #   all that their relationships reach
       def reachable
         derive(:reachable) { walk([]).freeze }
       end
 
-      # @return [Boolean] whether members are written for some viewers only, whatever the row
+      # @return [Boolean] whether any members are hidden from some viewers in all rows
       def for_viewers?
         conditional_members.any?
       end
 
-      # @return [Array<Symbol>] the members that are for some viewers only
+      # @return [Array<Symbol>] the members that are hidden from some viewers in all rows
       def conditional_names
         conditional_members.map(&:name)
       end
 
       # @param viewer [Object, nil]
-      # @return [Array<Symbol>] the members that are not for this viewer
+      # @return [Array<Symbol>] the members that are hidden from this viewer
       def hidden_from(viewer)
         conditional_members.reject { |member| member.condition.shown?(viewer) }.map(&:name)
       end
 
-      # The filters by which a client learns nothing that an `if:` hides from it: of no hidden member, and by no column that only
-      # hidden attributes write.
+      # Lists the filters that reveal nothing that an `if:` hides from the client: not those by hidden
+      # members, or by columns that only hidden attributes write.
       # @param hidden [Hash{Definition => Array<Symbol>}] the members that are hidden from the viewer
       # @return [Array<String>]
       def open_filters(hidden = NOTHING)
@@ -169,7 +173,7 @@ module Castellan
       end
 
       # @param hidden see {#open_filters}
-      # @return [Array<String>] the names of the orders by which a client learns nothing hidden
+      # @return [Array<String>] the names of sorts that reveal nothing hidden
       def open_sorts(hidden = NOTHING)
         return sorts.keys & types.map { |type| type.open_sorts(hidden) }.reduce(:&) if several_tables?
 
@@ -178,20 +182,20 @@ module Castellan
       end
 
       # @param viewer [Object, nil]
-      # @return [Hash{Definition => Array<Symbol>}] the members of its documents' own types that are hidden from the viewer
+      # @return [Hash{Definition => Array<Symbol>}] the hidden members of its own type and of its {#types}
       def own_hidden_from(viewer)
         [self, *types].to_h { |definition| [definition, definition.hidden_from(viewer)] }
       end
 
       protected
 
-      # @return [Array<Symbol, Array<Symbol>>] the columns that no other attribute writes
+      # @return [Array<Symbol, Array<Symbol>>] the columns that only these attributes write
       def columns_of_only(names)
         of, others = attributes.each_value.partition { |attribute| names.include?(attribute.name) }
         of.flat_map(&:column_keys) - others.flat_map(&:column_keys)
       end
 
-      # @param names [Array<Symbol>] of attributes that are hidden besides
+      # @param names [Array<Symbol>] attributes that are hidden as well
       def columns_hidden_in_rows(names)
         in_rows = derive(:hidden_in_rows) { attributes.each_value.select { |attribute| attribute.condition&.by_row }.map(&:name).freeze }
         in_rows.empty? ? in_rows : columns_of_only(in_rows | names)
@@ -208,14 +212,15 @@ module Castellan
 
       private
 
-      # Each type compares its own column, or calls its own block.
+      # Each type compares its own column or calls its own block.
       def shared
         all = types.map { |type| yield type }
         names = all.map(&:keys).reduce(:&).select { |name| all.map { |one| one[name].class }.uniq.size == 1 }
         names.to_h { |name| [name, all.first[name].is_a?(Proc) ? all.first[name] : ColumnPath.new(name, [], name.to_sym, nil)] }.freeze
       end
 
-      # @return [Array(Array<Symbol>, Proc)] the hidden members, and whether a filter or sort by a column reveals something
+      # @return [Array(Array<Symbol>, Proc)] the hidden members, and whether a filter
+      #   or sort by a column reveals values
       def closed(hidden)
         own = [self, *types]
         names = own.flat_map { |definition| hidden.fetch(definition, NO_TYPES) }.uniq
@@ -265,7 +270,7 @@ module Castellan
         end
       end
 
-      # Without `from:`, the name may be that of an attribute that has it.
+      # Without `from:`, the name may be an attribute that has one.
       def column_path(name, declared)
         attribute = @attributes[name.to_sym] unless declared.from
         *path, column = steps(declared.from) if declared.from
@@ -298,7 +303,6 @@ module Castellan
         Relationship.new(name: name, key: key, owner: @resource, **options, links: links.freeze)
       end
 
-      # @return [String, nil] the template of a resource's own URL
       def url(declarations)
         at = declarations.self_links or return
         refuse("self_links needs an id of one column", declarations.locations[:self_links]) unless @id_column.is_a?(Symbol)
@@ -339,7 +343,7 @@ module Castellan
         refuse("has types and no model, so its types declare the #{own.first}", declarations.locations[:types])
       end
 
-      # {Document::DeclarationCheck} checks that of several tables.
+      # {Document::DeclarationCheck} checks the default of several tables.
       def check_default_sort(location)
         return if several_tables?
 

@@ -2,7 +2,7 @@
 
 module Castellan
   class Resource
-    # Converts a declared name to the name of a member.
+    # Converts declared names to member names.
     #
     #   KeyTransform.call(:last_login_at, :dash)         # => "last-login-at"
     #   KeyTransform.call(:last_login_at, :camel_lower)  # => "lastLoginAt"

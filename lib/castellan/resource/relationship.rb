@@ -2,25 +2,25 @@
 
 module Castellan
   class Resource
-    # A declared relationship: its name, its cardinality and the resource at its other end. Frozen.
+    # Represents a declared relationship: name, cardinality and related resources. Frozen.
     #
-    # Looks the resource up on first use, because two resources may name each other.
+    # Looks up the related resource on first use, because two resources may refer to each other.
     class Relationship
       ALWAYS = {}.freeze
       private_constant :ALWAYS
 
-      # @param types [Array<Class, String>] the resources of its types
+      # @param types [Array<Class, String>] the resources of the owner's types
       # @return [Relationship] from each row of a resource to itself, as a resource of its type
       def self.to_types(owner, types, location)
         new(name: :itself, key: "itself", macro: :has_one, owner: owner, resource: types, location: location, itself: true)
       end
 
-      # @return [Symbol] as declared
-      # @return [Symbol] the association that it is read from, the same unless `from:` names another
+      # @return [Symbol] the declared name
+      # @return [Symbol] the association, which has the same name unless `from:` is given
       # @return [String] the member's name in the document
       # @return [Symbol] :has_many, :has_one or :belongs_to
       # @return [Class] the resource that declares it
-      # @return [Proc, nil] returns the related records of a record, where no association does
+      # @return [Proc, nil] returns the related records of a record, instead of an association
       # @return [Condition, nil]
       # @return [Hash{Symbol => Computed}]
       # @return [Computed, nil]
@@ -47,32 +47,31 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean]
       def to_many?
         macro == :has_many
       end
 
-      # @return [Boolean] whether linkage is written only beside included records
+      # @return [Boolean] whether linkage is written only if the records are included
       def lazy?
         @lazy
       end
 
-      # @return [Boolean] whether a client may include the records
+      # @return [Boolean] whether clients may include the records
       def includable?
         @include
       end
 
-      # @return [Boolean] whether it leads from each row to itself, see {Resource.types}
+      # @return [Boolean] whether it is the relationship from each row to itself, see {Resource.types}
       def itself?
         @itself
       end
 
-      # @return [Boolean] whether a server answers `/posts/1/author`
+      # @return [Boolean] whether it has a URL for related resources, such as `/posts/1/author`
       def related?
         includable? && block.nil? && !(named_several? && to_many?)
       end
 
-      # @return [Boolean] whether the declaration says which resource, and not the relationship's name
+      # @return [Boolean] whether the declaration has `resource:`; otherwise the relationship's name is used
       def resource_named?
         !@resource.nil?
       end
@@ -82,23 +81,23 @@ module Castellan
         @resource.is_a?(Array) || @resource.is_a?(Hash)
       end
 
-      # @return [Boolean] whether its records are of several resources
+      # @return [Boolean] whether its records may be of several types
       def polymorphic?
         named_several? || resource.definition.several_types?
       end
 
-      # @return [Array<Class>] the resources at the other end, looked up once
-      # @raise [DeclarationError] naming the nearest resource when there is none
+      # @return [Array<Class>] the related resources, looked up once
+      # @raise [DeclarationError] with the most similar resource name, if there is no such resource
       def resources
         @found[:resources] ||= named.values.map { |resource| find(resource) }.freeze
       end
 
-      # @return [Array<Definition>] of more than one type only where it is polymorphic
+      # @return [Array<Definition>] several only if it is polymorphic
       def definitions
         @found[:definitions] ||= resources.flat_map { |resource| resource.definition.written_as }.freeze
       end
 
-      # @return [Class] the resource at the other end of a relationship to one type
+      # @return [Class] the related resource, if there is only one
       def resource
         resources.first
       end
@@ -108,7 +107,7 @@ module Castellan
         resource.definition
       end
 
-      # @return [Array<Object, nil>] for each of {#definitions} the model, or the name of one, whose records are of it
+      # @return [Array<Object, nil>] for each of {#definitions}, the model or the model's name of its records
       def kinds
         @found[:kinds] ||= named.keys.zip(resources).flat_map do |kind, resource|
           types = resource.definition.written_as
@@ -116,14 +115,14 @@ module Castellan
         end
       end
 
-      # @return [Boolean] whether records of other classes are left out, because a resource with `types` names the ones that it has
+      # @return [Boolean] whether records of other classes are omitted, because `types` does not list them
       def leaves_out?
         itself? || resources.any? { |resource| resource.definition.several_types? }
       end
 
       private
 
-      # In an Array, each resource is that of its own model.
+      # In an Array, each resource stands for its own model.
       def named
         case @resource
         when Hash then @resource

@@ -2,10 +2,10 @@
 
 module Castellan
   class Resource
-    # Finds the resource of a relationship in the namespaces of its owner, then in those of the owner's
-    # superclasses.
+    # Finds a relationship's resource in the namespaces of its owner and of the owner's superclasses.
     #
-    #   ResourceName.new("RoleResource", owner: Admin::UserResource, location: "…:4").resolve  # => Admin::RoleResource or ::RoleResource
+    #   name = ResourceName.new("RoleResource", owner: Admin::UserResource, location: "…:4")
+    #   name.resolve   # => Admin::RoleResource or ::RoleResource
     class ResourceName
       def initialize(name, owner:, location:)
         @name = name
@@ -42,7 +42,7 @@ module Castellan
         raise unless error.name && @name.split("::").include?(error.name.to_s)
       end
 
-      # Without namespaces, unless the declaration has one.
+      # Names without namespaces, unless the declaration has one.
       def known
         names = Resource.descendants.filter_map(&:name)
         @name.include?("::") ? names.uniq : names.map { |name| name.split("::").last }.uniq

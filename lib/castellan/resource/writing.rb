@@ -2,11 +2,11 @@
 
 module Castellan
   class Resource
-    # The members that clients may write, as declared with {Resource.writable}, {Resource.deletable} and {Resource.authorize}. Frozen.
+    # Holds what {Resource.writable}, {Resource.deletable} and {Resource.authorize} declare. Frozen.
     class Writing
-      # Names of members that may be written, the actions, and the block of the viewer that decides.
+      # Writable members, the actions for which they are writable, and a block that takes the viewer.
       Rule = Struct.new(:names, :actions, :condition)
-      # An action, and the block or authorizer that decides.
+      # An action, and the block or authorizer that allows it.
       Policy = Struct.new(:action, :block, :authorizer)
       ACTIONS = %i[create update].freeze
       ALL = %i[create update delete].freeze
@@ -16,7 +16,7 @@ module Castellan
       TITLE = "Forbidden"
       private_constant :NOTHING, :TITLE
 
-      # @return [Array<Rule>] what `writable` declares
+      # @return [Array<Rule>] one for each `writable`
       attr_reader :rules
 
       def initialize(rules: NOTHING, policies: NOTHING, deletable: nil, conditional: false)
@@ -32,7 +32,7 @@ module Castellan
         with(rules: [*@rules, Rule.new(names, actions, condition).freeze].freeze)
       end
 
-      # @param authorizer [#call, nil] in place of the block, called with the action, the viewer and a record
+      # @param authorizer [#call, nil] called instead of the block, with the action, the viewer and the record
       # @return [Writing] with one more policy for each action
       def with_policy(actions, block, authorizer = nil)
         with(policies: [*@policies, *actions.map { |action| Policy.new(action, block, authorizer).freeze }].freeze)
@@ -44,12 +44,12 @@ module Castellan
         Writing.new(rules: @rules, policies: @policies, deletable: @deletable, conditional: @conditional, **changes)
       end
 
-      # @return [Boolean] whether changes need If-Match
+      # @return [Boolean] whether changes require If-Match
       def conditional?
         @conditional
       end
 
-      # @return [Array<Symbol>] every name that some viewer may write
+      # @return [Array<Symbol>] all names that any viewer may write
       def all_names
         @rules.flat_map(&:names).uniq
       end
@@ -63,12 +63,12 @@ module Castellan
       end
 
       # @param action [Symbol] :create, :update or :delete
-      # @return [Boolean] whether some viewer may do it
+      # @return [Boolean] whether any viewer may do it
       def any?(action)
         action == :delete ? !@deletable.nil? : @rules.any? { |rule| rule.actions.include?(action) }
       end
 
-      # @return [Boolean] whether some viewer may change or delete a record
+      # @return [Boolean] whether any viewer may change or delete a record
       def changes?
         any?(:update) || any?(:delete)
       end
@@ -83,7 +83,7 @@ module Castellan
         @deletable&.call(viewer, record) ? true : false
       end
 
-      # @param values [Hash{Symbol => Object}] what will be written
+      # @param values [Hash{Symbol => Object}] the values that will be written
       # @yieldreturn [Object] a new record with the values, for `:create`
       # @return [Boolean] whether every policy of the action allows it
       def authorized?(action, viewer, record, values)
@@ -95,7 +95,7 @@ module Castellan
         end
       end
 
-      # @raise [BadRequest] 403
+      # @raise [BadRequest] with status 403
       def refuse(action, definition, relationship = nil)
         what = relationship ? "the relationship #{relationship.key} of #{definition.type}" : definition.type
         raise BadRequest.new("you may not #{action} #{what}", status: 403, title: TITLE)

@@ -5,16 +5,15 @@ require_relative "../rows"
 
 module Castellan
   module Rows
-    # Reads rows of an ActiveRecord model.
-    # The SQL comes from the public relation API, so that default scopes, association scopes, STI and several
-    # databases work; it runs on the raw connection, so that no instances are built.
+    # Reads rows of an ActiveRecord model, the same rows that lazy loading of each association returns.
     #
     #   rows = ActiveRecordRows.for(User)
     #   rows.columns                                   # => [:id, :email, …]
     #   rows.association(:roles).to_many?              # => true
     #   rows.fetch(plan, User.where(active: true))     # => RowSet
     #
-    # The result equals what lazy loading of each association returns. Frozen.
+    # Generates SQL with the public relation API, so that default scopes, association scopes, STI and several
+    # databases work; runs it on the raw connection, so that no instances are built. Frozen.
     class ActiveRecordRows
       include Adapter
 
@@ -30,7 +29,7 @@ module Castellan
       # @return [Boolean] whether subclasses share the model's table
       def self.inherited?(model) = model.columns_hash.key?(model.inheritance_column.to_s)
 
-      # @return [Boolean] whether the model has a default scope: declared, or as a class method, which Rails allows as well
+      # @return [Boolean] whether the model has a default scope, by `default_scope` or as a class method
       def self.default_scope?(model)
         model.default_scopes.any? || !::ActiveRecord::Base.is_a?(model.method(:default_scope).owner)
       end
@@ -42,19 +41,19 @@ module Castellan
       # one for the block. Before ActiveRecord 7.2 the connection stays leased.
       def self.lease(model, &block) = GIVES_BACK ? model.with_connection(&block) : yield(model.connection)
 
-      # Compares the types of the two columns of an association's join. ActiveRecord casts the owner's key to
-      # the other column's type; preloading and rows compare strings: "08" does not match 8.
-      # @param owner [Class] the model of the keys
-      # @param link [ActiveRecord::Reflection::AbstractReflection] leads to the table with the other column
-      # @param related [Class] the model of that table
-      # @return [Boolean] whether two keys are equal only if their texts are
+      # Compares the types of the two columns of an association's join. Lazy loading casts the owner's key to
+      # the type of the other column; preloading and rows compare strings, so "08" does not match 8.
+      # @param owner [Class] the model that has the keys
+      # @param link [ActiveRecord::Reflection::AbstractReflection] the reflection of the join
+      # @param related [Class] the model of the joined table
+      # @return [Boolean] whether comparing the keys as strings finds the same rows
       def self.comparable_keys?(owner, link, related = link.klass)
         columns = [owner.columns_hash[link.join_foreign_key.to_s], related.columns_hash[link.join_primary_key(related).to_s]].compact
         types = columns.map { |column| column.type == :string ? :text : column.type || column.sql_type }
         types.uniq.size < 2 && columns.all? { |column| one_text?(column) }
       end
 
-      # {Association::OwnerKey}'s number does not fit into a small integer.
+      # Excludes smallint, because the number of {Association::OwnerKey} does not fit.
       def self.one_text?(column)
         return false if column.type == :citext || PADDED.match?(column.sql_type.to_s)
         return column.limit.nil? || column.limit >= KEY_BYTES if column.type == :integer
@@ -89,7 +88,7 @@ module Castellan
       # @return [Array<Symbol>] the columns and their aliases
       def columns = (model.column_names + model.attribute_aliases.keys).map(&:to_sym)
 
-      # @return [Symbol, nil] nil if the model has no primary key, or one of several columns
+      # @return [Symbol, nil] nil without a primary key or with a composite one
       def primary_key
         model.primary_key.to_sym if model.primary_key.is_a?(String)
       end
@@ -108,14 +107,14 @@ module Castellan
 
       # @!endgroup
 
-      # @param name [String, nil] the statements' name in the log; observers ignore "SCHEMA"
-      # @yieldparam session [Session] valid inside the block
+      # @param name [String, nil] names the statements in the log; observers ignore "SCHEMA"
+      # @yieldparam session [Session] valid until the block ends
       def session(name = nil)
         lease { |connection| yield Session.new(connection, name, self) }
       end
 
-      # Releases the connection after the block, unless the caller held it. ActiveRecord before 7.2 keeps
-      # leases.
+      # Releases the connection after the block, unless the caller held it:
+      # ActiveRecord before 7.2 would keep it leased.
       def apart
         pool = model.connection_pool
         held = pool.active_connection?

@@ -2,19 +2,20 @@
 
 module Castellan
   module Rows
-    # Implements what the adapters of ActiveRecord and Sequel share. {Linter} checks the methods of an adapter:
+    # Implements what the adapters of ActiveRecord and Sequel share. {Linter} checks an adapter's methods:
     #
     # | method | returns |
     # |---|---|
     # | `model`, `dialect` | the model or dataset, and the {Dialect} of its database |
-    # | `types`, `scopes`, `instances` | a column's SQL and coder; relations or datasets ({Scopes}); records |
-    # | `table`, `columns`, `primary_key`, `associations` | what declarations are checked against |
-    # | `association(name)` | how rows read an association |
+    # | `types`, `scopes`, `instances` | coders and SQL of columns; {Scopes}; records |
+    # | `table`, `columns`, `primary_key`, `associations` | the schema, to check declarations |
+    # | `association(name)` | how an association is read as rows |
     # | `at(path)`, `related(object)` | the adapter at the end of a path, or of another model |
-    # | `stable_path?(path)`, `loaded_classes(plan)` | whether SQL can be kept, and until which classes are loaded |
+    # | `stable_path?(path)`, `loaded_classes(plan)` | whether SQL can be reused, and until when |
     # | `same_database?(other)` | whether one statement can read both |
     # | `fetch(plan, scope, viewer:, scopes:, beside:)` | {Plan::RowSet} |
-    # | `session(name = nil) {}`, `apart {}`, `snapshot {}` | runs the block with a connection, without keeping one, in one transaction |
+    # | `session(name = nil) {}` | yields a session on one connection |
+    # | `apart {}`, `snapshot {}` | runs the block without keeping a connection; in one transaction |
     # | `json(value)` | JSON text |
     module Adapter
       NO_CLASSES = [].freeze
@@ -43,9 +44,9 @@ module Castellan
 
       # @param scope [ActiveRecord::Relation, Sequel::Dataset, Ids::Chosen, Records]
       # @param viewer [Object, nil] passed to the blocks that take it
-      # @param scopes [ViewerScopes] which related rows this viewer may see; they do not narrow `scope` itself
-      # @param beside [Reading::Query, nil] sent in the same round trip where the scope's rows are selected; has no rows
-      #   otherwise
+      # @param scopes [ViewerScopes] which related rows the viewer may see; does not narrow `scope` itself
+      # @param beside [Reading::Query, nil] a query for the same round trip; it
+      #   runs only if `scope` needs a SELECT
       # @return [Plan::RowSet]
       # @raise [ActiveRecord::StatementInvalid, Sequel::DatabaseError] as the ORM would
       def fetch(plan, scope, viewer: nil, scopes: ViewerScopes.new(viewer), beside: nil)
@@ -54,7 +55,8 @@ module Castellan
         plan.derive(key) { Reader.new(plan, self) }.call(scope, viewer: viewer, scopes: scopes, beside: beside)
       end
 
-      # @return [Array<Integer>] changes when a loaded class may change how the plan's columns are read
+      # @return [Array<Integer>] differs once a class was loaded that may
+      #   change how the plan's columns are read
       def loaded_classes(_plan) = NO_CLASSES
 
       # @param object [Class, ActiveRecord::Relation, Sequel::Dataset, Symbol, nil] the related model or table
@@ -85,7 +87,7 @@ module Castellan
       def start(model, memo)
         @model = model
         @memo = memo
-        @reader = model.is_a?(Class) ? :"reader of #{model.object_id}" : [:reader, model] # a symbol is found faster
+        @reader = model.is_a?(Class) ? :"reader of #{model.object_id}" : [:reader, model] # a Symbol is a faster key
       end
     end
   end

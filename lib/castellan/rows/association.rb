@@ -4,19 +4,19 @@ require "securerandom"
 
 module Castellan
   module Rows
-    # Describes how rows read one association of a model; the adapters have a class of their own for it.
+    # Describes how one association of a model is read as rows; each adapter has a subclass.
     #
     #   association = Rows.for(User).association(:roles)
     #   association.to_many?                           # => true
     #   association.lazy.sql(%("roles"."id"))          # => the SELECT that loads the roles of {OwnerKey}
     #
-    # An association that SQL cannot read (a scope that takes the owner, keys of several columns) has a
+    # An association that SQL cannot read (a scope that takes the owner, composite keys) has a
     # {#reason} and is read through models.
     class Association
       # @return [Symbol]
       # @return [Symbol] :has_many, :has_one, :belongs_to, :has_and_belongs_to_many
       # @return [Class] the related model
-      # @return [Symbol] the owner's column that the association starts from
+      # @return [Symbol] the owner's column that is compared with the related key
       # @return [String, nil] why the association cannot be read as rows
       attr_reader :name, :macro, :model, :owner_key, :reason
 
@@ -24,17 +24,17 @@ module Castellan
       def adapter = @owner.related(model)
 
       # @param id [Symbol] the related resource's id column
-      # @param read [Boolean] whether the related rows are read too, which finds dangling links
-      # @return [Array(LazyStatement, String, Boolean)] the statement that holds the links, its SQL
-      #   expression of the related id, and whether links may dangle
+      # @param read [Boolean] whether the related rows are read too; ids without a row are then found
+      # @return [Array(LazyStatement, String, Boolean)] the statement that returns the related ids, its SQL
+      #   expression of the id, and whether rows of these ids may be missing
       def links(id, read: false) # rubocop:disable Lint/UnusedMethodArgument -- of ActiveRecord
         [lazy, adapter.types.qualified(id), false]
       end
 
-      # @return [Boolean] whether an index certainly finds the related rows of one owner
+      # @return [Boolean] whether an index is known to find the related rows of one owner
       def indexed? = false
 
-      # @param relationship [Resource::Relationship] a relationship of this association
+      # @param relationship [Resource::Relationship] a relationship that uses this association
       # @return [String, nil] why it cannot be read as rows
       def reason_for(relationship)
         composite = relationship.definitions.find { |definition| definition.id_column.is_a?(Array) }
@@ -49,14 +49,14 @@ module Castellan
 
       def reason_for_several(_relationship) = "its records are of several resources"
 
-      # Provides the key of an owner that does not exist, for generating the SQL of an association.
-      # The ORM writes the statement that loads the association lazily, with all its scopes; an adapter then
-      # replaces the key in the SQL with a column of the surrounding statement, or with the ids of all parents.
+      # Provides placeholder keys, with which the ORM generates the SQL of an association.
       #
       #   sql = %(SELECT "roles"."id" FROM "roles" … WHERE "assignments"."user_id" = 1847362915)
       #   OwnerKey.column(sql)                     # => %("assignments"."user_id")
       #   OwnerKey.replace(sql, %("users"."id"))   # => … WHERE "assignments"."user_id" = "users"."id"
       #
+      # The ORM writes the statement that loads the association lazily, with all its scopes; an adapter then
+      # replaces the key in the SQL with a column of the surrounding statement or with the ids of all parents.
       # The number fits into four bytes, because ActiveRecord writes `1=0` for values out of range.
       module OwnerKey
         NUMBER = 1_847_362_915
@@ -70,14 +70,14 @@ module Castellan
 
         module_function
 
-        # @return [Integer, String, nil] nil for a type without such a value
+        # @return [Integer, String, nil] nil for types without a placeholder
         def value(type) = VALUES[type]
 
-        # @return [Boolean] whether a value of SQL is the key
+        # @return [Boolean] whether an SQL value is the key
         def value?(text) = [VALUES[:integer].to_s, VALUES[:uuid]].include?(text)
 
         # @return [String] the SQL with the expression in place of the key
-        # @raise [DeclarationError] if the SQL does not contain the key, because it is the same for every owner
+        # @raise [DeclarationError] if the SQL does not contain the key, i.e. is the same for every owner
         def replace(sql, expression)
           raise DeclarationError, "the statement of an association does not compare its owner's key with a value: #{sql}" unless in?(sql)
 
@@ -87,7 +87,7 @@ module Castellan
         # @yieldreturn [String] the condition that replaces the comparison
         def replace_comparison(sql) = sql.sub(COMPARISON) { yield Regexp.last_match(1) }
 
-        # @return [String, nil] the column that is compared with the key; nil if the key occurs elsewhere
+        # @return [String, nil] the column that is compared with the key; nil if the key occurs anywhere else
         def column(sql)
           sql[COMPARISON, 1] if sql.scan(LITERAL).size == 1
         end
@@ -95,16 +95,17 @@ module Castellan
         def in?(sql) = LITERAL.match?(sql)
       end
 
-      # Builds the SQL that the ORM would run to load an association lazily, for the owner of {OwnerKey}. Frozen.
+      # Builds the SQL with which the ORM would lazily load an association for the owner {OwnerKey}. Frozen.
       #
       #   lazy = Rows.for(User).association(:roles).lazy
       #   lazy.sql(%("roles"."id"))   # => SELECT "roles"."id" FROM "roles" … WHERE … = 1847362915 ORDER BY …
       #
-      # Orders an association without an order by its keys, so that documents are deterministic.
+      # Adds an order by the keys if the association has none, so that documents are deterministic.
       class LazyStatement
         # @param scopes [Scopes] of the related model
         # @param scope [Object] the relation or dataset of the association
-        # @param keys [Array<Object, nil>] the ORM's terms for the keys of a joined table and, last, of the related table
+        # @param keys [Array<Object, nil>] the keys of a joined table and, last, of
+        #   the related table, as ORDER BY terms
         def initialize(scopes, scope, keys)
           @scopes = scopes
           @scope = scope
@@ -121,8 +122,8 @@ module Castellan
         def whole_sql = @scopes.sql(ordered(@own_key))
 
         # @param key [String] the column that is compared with the owner's key
-        # @param last [String] the last term of the order
-        # @return [String] SELECT of the first row of each key
+        # @param last [String] the last ORDER BY term
+        # @return [String] SELECT of the first row for each value of `key`
         def first_rows_sql(key, list, last)
           order = [@scopes.raw(key), *@scopes.terms(@scope), @scopes.raw(last)]
           @scopes.select(@scopes.reorder(@scopes.unlimited(@scope), order), "DISTINCT ON (#{key}) #{list}")
@@ -131,15 +132,15 @@ module Castellan
         # @return [String] SELECT of all rows, without an order
         def rows_sql(list) = @scopes.select(@scopes.unordered(@scopes.unlimited(@scope)), list)
 
-        # @return [Boolean] whether the first row of many owners can be read at once
+        # @return [Boolean] whether one statement can read the first row of many owners
         def first_of_many?
           @scopes.window(@scope).last.nil? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope) && !@scopes.locked?(@scope)
         end
 
-        # @return [Boolean] whether it joins tables
+        # @return [Boolean] whether the statement joins tables
         def joins? = @scopes.joins?(@scope)
 
-        # @return [Boolean] whether it can read many owners at once
+        # @return [Boolean] whether one statement can read all rows of many owners
         def plain? = @scopes.window(@scope).none? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope)
 
         private
@@ -149,13 +150,13 @@ module Castellan
         end
       end
 
-      # Represents one expression of a SELECT list: a column of the table, or a correlated subquery.
+      # Represents one expression of a SELECT list: a column or a correlated subquery.
       #
       #   Correlated.column(%("users"."email"))
       #   Correlated.path(adapter, %i[employee], :id)   # (SELECT "employees"."id" … = "users"."id" LIMIT 1)
       #
       # Uses a subquery instead of a join, because a join multiplies rows, drops the association's LIMIT, and
-      # mixes its order with the caller's. With an index, it costs one look-up per row.
+      # mixes its order with the caller's. With an index, it costs one lookup per row.
       class Correlated
         # Placeholder for the SQL of a scope; random, so that no value in a statement can contain it.
         MARK = "castellan_scope_#{SecureRandom.hex(8)}_".freeze
@@ -175,7 +176,7 @@ module Castellan
           new(association.owner_key, path_sql(association, path.drop(1), name, visible), visible.compact)
         end
 
-        # Each level gets a table alias of its own, so that a path may pass a table twice.
+        # Each level has its own table alias, so that a path may use a table twice.
         def self.path_sql(association, rest, name, visible)
           target = association.adapter
           seen = visible.first
@@ -190,7 +191,7 @@ module Castellan
           "(SELECT #{value} FROM (#{from}) #{level}#{" WHERE #{condition(level, seen)}" if seen})"
         end
 
-        # The scope's SQL is inserted last, because values in it may look like {OwnerKey}.
+        # Inserts the scope's SQL last, because values in it may look like {OwnerKey}.
         def self.condition(level, seen)
           columns = Array.new(seen.keys.size) { |index| "#{level}.castellan_key#{index}" }
           "#{columns.one? ? columns.first : "(#{columns.join(", ")})"} IN (#{MARK}#{seen.object_id}_)"
@@ -210,10 +211,10 @@ module Castellan
         # @param owner [String] the SQL expression of the owner's key in the surrounding statement
         def within(owner) = column? ? text : filled(placed(owner))
 
-        # @return [String] SQL with the owner's key, still with placeholders for the scopes
+        # @return [String] SQL that contains the owner's key, but still placeholders for the scopes
         def placed(owner) = OwnerKey.replace(text, owner)
 
-        # @return [Boolean] whether the subquery reads a table of that name, which would hide the outer one
+        # @return [Boolean] whether the subquery reads a table of that name, which would hide the outer table
         def hides?(table) = !column? && text.include?(table)
 
         private

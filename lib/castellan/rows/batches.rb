@@ -7,10 +7,10 @@ module Castellan
     #   Batches.new(adapter, User.where(active: true), :id, 1_000)
     #     .each { |scope| Batches::End.of(adapter.fetch(plan, scope).tables[0].rows) }
     #
-    # A scope in primary key order, or without an order, continues after the last key of each batch (keyset
-    # pagination). For another order or a limit, all ids are read first, then the rows by id, in order.
+    # A scope without an order, or ordered by primary key, is read with keyset pagination. For another order
+    # or a limit, all ids are read first, then the rows by id, in order.
     class Batches
-      # The end of a batch: its number of rows, and the driver's id of the last one.
+      # Describes the end of a batch: the number of its rows, and the driver's id of the last row.
       End = Struct.new(:count, :id) do
         # @param rows [Array<Array>, PG::Result] rows with the id in the first column
         def self.of(rows)
@@ -27,7 +27,7 @@ module Castellan
         @size = size
       end
 
-      # @return [Boolean] whether the scope can be split by ids: not if its records must be loaded
+      # @return [Boolean] whether the scope can be split by ids; false if its records must be loaded
       def possible?
         scopes.own?(@scope) && @column == @adapter.primary_key && @adapter.apart { scopes.reason(@scope).nil? }
       end

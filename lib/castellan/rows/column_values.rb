@@ -3,9 +3,8 @@
 module Castellan
   module Rows
     # Counts rows and reads one of their columns, from arrays or a PG::Result in text format.
-    # Sessions include it.
     #
-    #   ColumnValues.ids(rows, 0)      # => [1, 2]      without nil; integers if the column is one of integers
+    #   ColumnValues.ids(rows, 0)      # => [1, 2]      without nil; integers if the column is of integers
     #   ColumnValues.column(rows, 1)   # => ["a", nil]  as the driver returns them
     #   ColumnValues.count(rows)       # => 2
     module ColumnValues

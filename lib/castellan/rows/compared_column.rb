@@ -6,13 +6,14 @@ require "time"
 
 module Castellan
   module Rows
-    # Represents a column that a client filters or sorts by: its SQL expression, and the SQL of its comparisons.
+    # Writes the SQL of a column that a client filters or sorts by, and of comparisons with it.
     #
     #   column = ComparedColumn.new(definition, adapter, definition.filters["created_at"], scopes)
-    #   column.condition(:gte, ["2026-01-31"], "filter[created_at]")   # => ("posts"."created_at" >= '2026-01-31 00:00:00')
-    #   column.sql                                                     # => "posts"."created_at", or a subquery of a path
+    #   column.sql   # => "posts"."created_at", or a subquery of a path
+    #   column.condition(:gte, ["2026-01-31"], "filter[created_at]")
+    #   # => ("posts"."created_at" >= '2026-01-31 00:00:00')
     #
-    # A text that is no value of the column's type raises {BadRequest}. Values are quoted by the ORM.
+    # Strings that are not a value of the column's type raise {BadRequest}. The ORM quotes the values.
     class ComparedColumn
       Parameter = Plan::Parameter
       WHOLE = /\A[+-]?\d{1,19}\z/
@@ -23,11 +24,11 @@ module Castellan
       TIME = /\A\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?\z/
       YEARS = (1..9999)
       ESCAPED = /[!%_]/
-      MOST_STARS = 5 # the time that LIKE takes grows with their number
+      MOST_STARS = 5 # LIKE takes longer with each of them
       ORDERED = { gt: ">", gte: ">=", lt: "<", lte: "<=" }.freeze
       UNORDERED = %i[boolean uuid enum].freeze
 
-      # How each kind of column is written in a query: a description, and a reader that returns nil for anything else.
+      # A description of each kind for messages, and a parser that returns nil for invalid strings.
       KINDS = {
         integer: ["a whole number of at most 64 bits", ->(text) {
           text.to_i if WHOLE.match?(text) && text.to_i.bit_length < 64
@@ -49,7 +50,7 @@ module Castellan
         nil
       end
 
-      # @return [Float, nil] String#to_f warns of a number that is too large.
+      # @return [Float, nil] parsed as BigDecimal, because String#to_f warns if a number is too large
       def self.float(text)
         number = BigDecimal(text).to_f if FLOAT.match?(text)
         number if number&.finite?
@@ -63,11 +64,11 @@ module Castellan
         nil
       end
 
-      # @param kind [Symbol] see {Adapter#kind}
-      # @return [Boolean] whether the text is a value of that kind
+      # @param kind [Symbol] see {ActiveRecordRows::ColumnTypes#kind}
+      # @return [Boolean] whether the string is a value of that kind
       def self.value?(kind, text) = !KINDS.fetch(kind).last.call(text).nil?
 
-      # @param scopes [ViewerScopes] a value that the viewer may not see is NULL
+      # @param scopes [ViewerScopes] values that the viewer may not see are compared as NULL
       def initialize(definition, adapter, by, scopes)
         @definition = definition
         @adapter = adapter
@@ -77,7 +78,8 @@ module Castellan
       end
 
       # @yieldparam column [Symbol] a column of the resource's table
-      # @yieldreturn [String] its SQL in the surrounding statement; default: the quoted table and column
+      # @yieldreturn [String] SQL for the column in the surrounding statement;
+      #   default: the quoted table and column
       # @return [String]
       def sql
         own = by.own? ? nil : correlated
@@ -86,14 +88,14 @@ module Castellan
         own ? own.within(outer) : outer
       end
 
-      # @return [Symbol, nil] see the adapter's types
+      # @return [Symbol, nil] :enum, or see {ActiveRecordRows::ColumnTypes#kind}
       def kind
         @kind ||= @end.types.enum(by.column) ? :enum : @end.types.kind(by.column)
       end
 
       # @param operator [Symbol]
       # @param texts [Array<String>]
-      # @param parameter [String] for messages
+      # @param parameter [String] the query parameter's name, for messages
       # @return [String] an SQL condition
       # @raise [BadRequest]
       def condition(operator, texts, parameter)
@@ -119,7 +121,7 @@ module Castellan
         Association::Correlated.path(@adapter, by.path, by.column, visible.any? ? visible : [])
       end
 
-      # `filter[x]=a,b` and `filter[x][in]=a,b` are one, so the message names what both have.
+      # `filter[x]=a,b` and `filter[x][in]=a,b` are the same filter, so the message names `filter[x]`.
       def among(texts, parameter) = "(#{sql} IN (#{literals(texts, parameter)}))"
 
       def compare(operator, texts, parameter)

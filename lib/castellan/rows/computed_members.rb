@@ -2,13 +2,14 @@
 
 module Castellan
   module Rows
-    # Computes members in Ruby: blocks of named columns, and columns that the ORM's type must cast.
+    # Computes members in Ruby: blocks over declared columns, and columns that the ORM's type must cast.
     #
-    #   ComputedMembers.new(reader, reader.coders, rows, viewer).to_h   # => { 2 => ['"Ada Lovelace"', '"Alan Turing"'] }
+    #   ComputedMembers.new(reader, reader.coders, rows, viewer).to_h   # => { 2 => ['"Ada"', '"Alan"'] }
     #
     # Blocks receive a Struct of the declared columns, not the record.
     class ComputedMembers
-      # @param coders [Array<Symbol, nil>] the coders of the node's columns, nil for those that the ORM casts
+      # @param coders [Array<Symbol, nil>] the coders of the node's columns;
+      #   nil for columns that the ORM casts
       def initialize(reader, coders, rows, viewer)
         @node = reader.node
         @adapter = reader.adapter
@@ -17,7 +18,8 @@ module Castellan
         @viewer = viewer
       end
 
-      # @return [Hash{Integer => Array<String>}] JSON texts, one for each row, by position in node.members
+      # @return [Hash{Integer => Array<String>}] one JSON text per row, by
+      #   the member's position in node.members
       def to_h
         @node.members.each_with_index.with_object({}) do |(member, index), computed|
           values = values_of(member)
@@ -26,12 +28,12 @@ module Castellan
       end
 
       # @param index [Integer] a member whose coder cannot write one of the values
-      # @return [Array<String>, nil] the values cast by the ORM's type, as JSON texts; nil if it fails too
+      # @return [Array<String>, nil] JSON texts of the values cast by the ORM's type; nil if they fail as well
       def retyped(index)
         member = @node.members[index]
         texts(member, column_values(member.positions.first))
       rescue StandardError
-        nil # the coder's error names the value
+        nil # the caller raises the coder's error, which names the value
       end
       alias call retyped
 
@@ -61,13 +63,13 @@ module Castellan
         ColumnValues.column(@rows, position).map { |value| types.cast(column.name, value) }
       end
 
-      # Computes for each row which members are written, and the bytes of links and meta objects.
+      # Computes for each row which members are written, and the JSON of links and meta objects.
       #
       #   Asides.of(node, adapter, -> { ids }) { |aside| values }   # => Plan::RowSet::Asides or nil
       class Asides
         # @param ids [#call] returns the id of each row
         # @yieldparam aside [Plan::Node::Aside]
-        # @yieldreturn [Array<Object>] the computed values, one for each row
+        # @yieldreturn [Array<Object>] one computed value per row
         # @return [Plan::RowSet::Asides, nil]
         def self.of(node, adapter, ids, &values)
           new(node, adapter, ids.call, values).call unless node.asides.empty?
@@ -94,7 +96,7 @@ module Castellan
         def edge(owner) = @node.edges.index { |edge| edge.relationship.name == owner }
         def truths(kind) = chosen(kind).to_h { |aside, values| [yield(aside.owner), values] }
 
-        # @param alone [Boolean] whether the object has no other members and so needs an empty meta
+        # @param alone [Boolean] whether the object has no other members; it then needs an empty meta
         # @return [Array<String>, nil] `,"links":{…},"meta":{…}` for each row
         def after(values, alone: false)
           return if values.empty?
@@ -109,21 +111,21 @@ module Castellan
           Array.new(@ids.size) { |row| links.to_h { |aside, values| [aside.name.last, values[row]] } }
         end
 
-        # A block omits a meta object by returning nil.
+        # A block returns nil to omit a meta object.
         def texts(member, values)
           texts = JSONValue.texts(values, @adapter, @node, member) { |row| @ids[row] }
           texts.map { |text| text == "null" ? "" : ",\"#{member}\":#{text}" }
         end
       end
 
-      # Binds a declaration's block to the viewer, and makes the rows that it receives.
+      # Binds a declaration's block to the viewer, and builds the rows that the block receives.
       #
       #   Blocks.bound(->(row, viewer) { viewer.sees?(row) }, viewer).call(row)
       #   Blocks.bound(:title.to_proc, viewer).call(record)   # one argument, despite its parameters
       #   Blocks.rows(%i[first_name last_name], [%w[Ada Alan], %w[Lovelace Turing]], 2)
       #   # => [#<struct first_name="Ada", last_name="Lovelace">, …]
       module Blocks
-        # Raises an error that names the column if a block reads one that its declaration does not list.
+        # Raises an error with the column's name if a block reads a column that its declaration does not list.
         module Unnamed
           def method_missing(name, *)
             return super if name.end_with?("=", "?", "!") || name.start_with?("to_")
@@ -147,7 +149,8 @@ module Castellan
           parameters != SYMBOL && parameters.count { |kind, _| %i[req opt].include?(kind) } > 1
         end
 
-        # @return [Proc] a block of one argument, so that the parameters are checked once and not for each row
+        # @return [Proc] takes one argument, so that the block's parameters
+        #   are checked once instead of per row
         def bound(block, viewer) = takes_viewer?(block) ? ->(row) { block.call(row, viewer) } : block
 
         # @param names [Array<Symbol>] the columns that the declaration lists
@@ -156,7 +159,7 @@ module Castellan
           Array.new(size) { |index| row.new(*columns.map { |column| column[index] }) }
         end
 
-        # Classes are never removed: declarations have few lists of columns, and these do not change.
+        # Never removes classes: declarations use few lists of columns, and these do not change.
         def row_class(names)
           LOCK.synchronize { ROWS[names] ||= (names.empty? ? Struct.new(:id) : Struct.new(*names)).include(Unnamed) }
         end

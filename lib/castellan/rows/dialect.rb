@@ -6,8 +6,10 @@ module Castellan
   module Rows
     # Writes the SQL that differs by database: lists of ids and grouped links. Frozen.
     #
-    #   Dialect.for(:postgres).among(%("comments"."post_id"), "bigint")  # => %("comments"."post_id" = ANY($1::bigint[]))
-    #   Dialect.for(:sqlite).among(%("comments"."post_id"), "integer")   # => %("comments"."post_id" IN (SELECT value FROM json_each(?)))
+    #   Dialect.for(:postgres).among(%("comments"."post_id"), "bigint")
+    #   # => %("comments"."post_id" = ANY($1::bigint[]))
+    #   Dialect.for(:sqlite).among(%("comments"."post_id"), "integer")
+    #   # => %("comments"."post_id" IN (SELECT value FROM json_each(?)))
     #
     # PostgreSQL and SQLite take all ids as one bound value, so that the SQL is the same for any number of
     # parents. Types of other databases are read through models.
@@ -16,7 +18,7 @@ module Castellan
       JSON_LIST = "IN (SELECT value FROM json_each(?))"
       # Without a length, PostgreSQL reads `character` as one character and `bit` as one bit.
       OF_ANY_LENGTH = { "character" => "bpchar", "bit" => "varbit" }.freeze
-      # PostgreSQL has no order for them.
+      # PostgreSQL cannot sort these types.
       UNORDERED = %w[json xml point line lseg box path polygon circle xid cid].freeze
       LARGEST = (2**63) - 1
       private_constant :UNORDERED, :LIST, :JSON_LIST, :OF_ANY_LENGTH, :LARGEST
@@ -49,23 +51,23 @@ module Castellan
       # @return [Boolean] whether several SELECTs can be sent to the database in one round trip
       def overlaps? = name == :postgres && PostgresDriver::Pipeline.possible?
 
-      # @param expression [String] the SQL expression that is compared
+      # @param expression [String] the SQL expression to compare with the ids
       # @param type [String] the column's database type
-      # @return [String] a condition that is true for the given ids
+      # @return [String] a condition with a placeholder for a list of ids
       def among(expression, type)
         name == :sqlite ? "#{expression} #{JSON_LIST}" : "#{expression} = ANY($1::#{type}[])"
       end
 
       # @param sql [String] a statement with a condition of {#among}, one of few that repeat
-      # @return [String] the same for one id. PostgreSQL can then reuse the plan: it plans short lists anew in
-      #   each request, which takes longer than finding the row. SQLite needs no table for the list.
+      # @return [String] the same for one id. PostgreSQL can reuse its plan; it plans short lists anew in each
+      #   request, which takes longer than finding the row. SQLite needs no table for the list.
       def single(sql)
         @singles.fetch(sql) do
           (name == :sqlite ? sql.gsub(JSON_LIST, "= json_extract(?, '$[0]')") : sql.gsub(LIST) { "= (#{Regexp.last_match(1)})[1]" }).freeze
         end
       end
 
-      # @param type [String] a column's database type, or that of its elements
+      # @param type [String] a column's database type, or the type of an array's elements
       # @return [Boolean] whether rows can be ordered by the column
       def orders?(type) = name != :postgres || !UNORDERED.include?(type.delete_suffix("[]"))
 
@@ -76,15 +78,15 @@ module Castellan
         "(SELECT #{list} FROM (#{sql}) castellan_links)"
       end
 
-      # @param sql [String] a SELECT of two integer columns, named castellan_parent and castellan_related
-      # @return [String, nil] the same as one row of two arrays, in the same order; nil for other databases
+      # @param sql [String] a SELECT of two integer columns named castellan_parent and castellan_related
+      # @return [String, nil] a SELECT of one row with two arrays, in the same order; nil for other databases
       def lists(sql)
         list = { postgres: "array_agg(%s::bigint)", sqlite: "'{' || group_concat(%s) || '}'" }[name] or return
         "SELECT #{format(list, "castellan_parent")}, #{format(list, "castellan_related")} FROM (#{sql}) castellan_links"
       end
 
-      # @param column [String] of integers
-      # @return [String] a condition that is true for all of them. SQLite keeps text in such a column, too, above every number
+      # @param column [String] an integer column
+      # @return [String] a condition that excludes NULL and, in SQLite, text, which sorts above every number
       def present(column)
         name == :sqlite ? "#{column} <= #{LARGEST}" : "#{column} IS NOT NULL"
       end

@@ -2,39 +2,41 @@
 
 module Castellan
   module Rows
-    # Finds the columns that have one value in all rows that a SELECT of one table reads.
+    # Finds the columns that have the same value in all rows that a SELECT of one table reads.
     #
-    #   Equality.of(%(SELECT "posts".* FROM "posts" WHERE "account_id" = 7 AND (title <> 'a')), "posts")   # => {"account_id" => "7"}
-    #   Equality.of("SELECT * FROM posts JOIN users ON …", "posts")                                               # => {}
+    #   sql = %(SELECT "posts".* FROM "posts" WHERE "account_id" = 7 AND (title <> 'a'))
+    #   Equality.of(sql, "posts")                                     # => {"account_id" => "7"}
+    #   Equality.of("SELECT * FROM posts JOIN users ON …", "posts")   # => {}
     #
-    # For statements whose tables {StatementTables} has found, so without comments and escapes. Values are integers and UUIDs. Anything
-    # that is not a plain equality at the level of AND is left out, so a parser of all of SQL (pg_query) would not find more.
+    # Finds only integers and UUIDs in plain equalities joined by AND; a full SQL parser (pg_query) would not
+    # find more. Only for statements whose tables {StatementTables} found: they have no comments and escapes.
     module Equality
       TOKEN = /'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|\S/
       SEVERAL = /\A(?:JOIN|UNION|INTERSECT|EXCEPT|WITH|HAVING|WINDOW|FOR)\z/i
       AFTER = /\A(?:ORDER|LIMIT|OFFSET|GROUP)\z/i
       CHOOSING = /\A(?:DISTINCT|LIMIT|OFFSET|GROUP|OVER)\z/i
-      UNCLEAR = /\A(?:OR|BETWEEN|CASE)\z/i # at the level of AND
+      UNCLEAR = /\A(?:OR|BETWEEN|CASE)\z/i # outside parentheses, where AND joins the conditions
       VALUE = /\A(?:0|[1-9]\d{0,18}|'\h{8}(?:-\h{4}){3}-\h{12}')\z/
       private_constant :TOKEN, :SEVERAL, :AFTER, :CHOOSING, :UNCLEAR, :VALUE
 
       module_function
 
       # @param sql [String]
-      # @param table [String] as {StatementTables} names it
-      # @return [Hash{String => String}]
+      # @param table [String] the name that {StatementTables} returns
+      # @return [Hash{String => String}] values by column
       def of(sql, table)
         where = conditions(sql.scan(TOKEN), table.split(".")) or return {}
         conjuncts(where).filter_map { |condition| equal(condition, table.split(".").last) }.to_h
       end
 
-      # @return [Boolean] whether the statement chooses each row of the table by its own columns alone
+      # @return [Boolean] whether the statement filters the table by its own columns alone
       def filter?(sql, table)
         tokens = sql.scan(TOKEN)
         tokens.none? { |token| CHOOSING.match?(token) } && !conditions(tokens, table.split(".")).nil?
       end
 
-      # @return [Array<String>, nil] the tokens after WHERE, of a statement that reads this table alone, without an alias
+      # @return [Array<String>, nil] the tokens after WHERE; nil if the
+      #   statement reads another table or an alias
       def conditions(tokens, names)
         return if tokens.any? { |token| SEVERAL.match?(token) } || tokens.count { |token| token.casecmp?("SELECT") } != 1
 
@@ -50,7 +52,7 @@ module Castellan
         where[1...(ends ? ends.last : where.size)]
       end
 
-      # @return [Array<Array<String>>] the conditions that all hold
+      # @return [Array<Array<String>>] the conditions that are joined by AND
       def conjuncts(tokens)
         level = top(tokens)
         return conjuncts(tokens[1..-2]) if tokens.first == "(" && level.size == 2 && tokens.last == ")"
@@ -72,7 +74,8 @@ module Castellan
         [column, value.delete("'")] if names.size == 1 || names.size == 3 || (names.size == 5 && names[1] == ".")
       end
 
-      # @return [Array<Array(String, Integer)>] the tokens outside of parentheses, these included, and where they are
+      # @return [Array(String, Integer)] the tokens outside parentheses and
+      #   the parentheses, with their positions
       def top(tokens)
         depth = 0
         tokens.each_with_index.filter_map do |token, at|

@@ -4,14 +4,14 @@ require "json"
 
 module Castellan
   module Rows
-    # Reads the ids that clients send, and writes those of records. A key of several columns is one id, joined as
-    # Rails joins it in a path.
+    # Parses the ids that clients send, and writes those of records.
     #
     #   Ids.integers(["7", "7abc", 8, "99999999999999999999"])   # => [7, 8]
     #   Ids.of(instances, [seat], %i[row_id number])             # => ["4_12"]
     #   Ids.of(instances, [trip], [:left_at])                    # => ["2024-02-01 10:00:00.25 UTC"]
     #
-    # Times include their fraction, because two records may share a second.
+    # A composite key is one id, joined like in a Rails path. Times include their fraction,
+    # because two records may share a second.
     module Ids
       DELIMITER = "_"
       CLOCK = /\d\d:\d\d:\d\d/
@@ -24,11 +24,11 @@ module Castellan
       module_function
 
       # @param id [Object] an id that the client sent
-      # @return [Object, nil] nil for a string that no database accepts: with an invalid encoding, or with NUL
+      # @return [Object, nil] nil for strings that no database accepts: with an invalid encoding or a NUL
       def text(id) = id.is_a?(String) ? ClientText.utf8(id) : id
 
-      # Drops ids that are no integers: the database would refuse them, and `to_i` would keep their leading
-      # digits.
+      # Drops ids that are not integers: the database would reject them, and
+      # `to_i` would keep their leading digits.
       def integers(ids)
         ids.filter_map do |id|
           number = id.is_a?(Integer) ? id : (id.to_i if id.to_s.match?(/\A-?\d+\z/))
@@ -37,7 +37,7 @@ module Castellan
       end
 
       # @param type [String] a PostgreSQL type
-      # @return [Boolean] whether the type certainly holds all of them as they are written
+      # @return [Boolean] whether PostgreSQL certainly reads all ids as values of that type
       def of_type?(ids, type)
         return ids.all? { |id| id.is_a?(String) && UUID.match?(id) } if type == "uuid"
 
@@ -45,7 +45,7 @@ module Castellan
         !largest.nil? && ids.all? { |id| id.is_a?(Integer) && id.abs <= largest }
       end
 
-      # @return [Array<Object>] nil for a record without an id
+      # @return [Array<Object>] one id per record, nil if it has none
       def of(instances, records, column)
         unless column.is_a?(Array)
           rows, coders = instances.rows(records, [column])
@@ -85,7 +85,8 @@ module Castellan
         end
       end
 
-      # @return [#call] parses a part of an id to an array of one value, or none if it is invalid
+      # @return [#call] returns the value of a part of an id in an array, or an
+      #   empty array if the part is invalid
       def reading(column, types)
         return ->(part) { integers([part]) } if types.integer?(column)
         return ->(part) { [part] } if types.identifies?(column)
@@ -93,23 +94,23 @@ module Castellan
         ->(part) { written_so(types.typecast(column, part), part) }
       end
 
-      # A value matches only if it is written like the id: an enum's number does not, nor does 2.50 for 2.5.
+      # A value matches only if it has the id's string: an enum's number
+      # does not match, nor does 2.50 match 2.5.
       def written_so(value, part)
         return [] if value.nil?
 
         written(value) == part || same_moment?(value, part) ? [value] : []
       end
 
-      # A time matches in any time zone.
+      # A time matches whatever its time zone.
       def same_moment?(value, part) = value.respond_to?(:utc) && part.match?(CLOCK)
       private_class_method :reading, :written_so, :same_moment?
 
-      # Selects rows of a model by values of its id column, without building a relation. The statement is always the same.
+      # Selects rows of a model by their id column with constant SQL, without building a relation.
       #
       #   chosen = Ids::Chosen.new(User.all, [7, 8], :id, ->(scope, ids) { scope.where(id: ids) })
       #   chosen.ids        # => [7, 8]
       #   chosen.relation   # => User.where(id: [7, 8])
-      #
       # Only for scopes without conditions, order and limit.
       Chosen = Struct.new(:scope, :ids, :column, :narrow) do
         # @return [Object] the relation or dataset narrowed to the ids
@@ -117,12 +118,13 @@ module Castellan
       end
 
       # Holds ids as the text of a PostgreSQL array, built in C without a Ruby object for each id.
-      # Has the methods of Array that drivers call on a list of ids.
       #
       #   list = Ids::List.of(result)   # => #<Ids::List {1,2,3}>
       #   list.size                  # => 3
       #   Ids::List.distinct("{3,1,3}") # => [3, 1]
       #   Ids::List.in_column([[7, "3,1"], [8, nil], [9, "3"]], 1)   # => [3, 1]
+      #
+      # Implements the Array methods that drivers call on a list of ids.
       class List
         include Enumerable
 
@@ -135,8 +137,8 @@ module Castellan
           text && new(text, rows.ntuples)
         end
 
-        # @param rows [Array<Array>] rows whose column holds comma-separated integers, or nil
-        # @return [Array<Integer>] see {distinct}
+        # @param rows [Array<Array>] rows whose column contains comma-separated integers, or nil
+        # @return [Array<Integer>] see {.distinct}
         def self.in_column(rows, position)
           (defined?(Native) && Native.column_ids(rows, position)) || distinct(ColumnValues.ids(rows, position))
         end
@@ -148,15 +150,15 @@ module Castellan
           (defined?(Native) && Native.distinct_ids(texts)) || parsed(texts.uniq.map { |text| text.delete("{}") }.reject(&:empty?).join(","))
         end
 
-        # JSON.parse is used because `split` would allocate a string for each id.
+        # Uses JSON.parse, because `split` would allocate a string for each id.
         def self.parsed(text)
           JSON.parse("[#{text}]").uniq
-        rescue JSON::ParserError # text in an integer column, which SQLite allows
+        rescue JSON::ParserError # SQLite allows text in an integer column
           text.split(",").map(&:to_i).uniq
         end
         private_class_method :parsed
 
-        # @return [String]
+        # @return [String] a PostgreSQL array literal
         # @return [Integer]
         attr_reader :to_s, :size
 

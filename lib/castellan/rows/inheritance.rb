@@ -2,14 +2,14 @@
 
 module Castellan
   module Rows
-    # Divides the rows of one table among the resources that are declared with `types`, by the column of single table inheritance.
+    # Assigns the rows of an STI table to the resources that are declared with `types`.
     #
     #   kinds = Inheritance.new(VehicleResource.definition.itself, adapter)
     #   kinds.column             # => :type
-    #   kinds.position("Car")    # => 0; nil for a class that no resource is declared for
+    #   kinds.position("Car")    # => 0; nil for a class without a resource
     #   kinds.narrow(Vehicle.all, scopes)   # => WHERE "vehicles"."type" IN ('Car', 'Truck')
     #
-    # A row is of the resource of its class, or of the nearest superclass.
+    # A row belongs to the resource of its class, or of the nearest superclass.
     class Inheritance
       # @param relationship [Resource::Relationship] see {Resource::Definition#itself}
       # @param adapter [Object] the adapter of the base class
@@ -23,12 +23,12 @@ module Castellan
       # @return [Symbol, nil] nil if the model's table has no such column
       def column = @adapter.types.inheritance_column
 
-      # @param value [Object, nil] the driver's value of the column
-      # @return [Integer, nil] the position of its resource
+      # @param value [Object, nil] the driver's value of {#column}
+      # @return [Integer, nil] the position of the row's resource
       def position(value) = nearest(@adapter.types.class_of(value))
 
       # @param scope [Object] a relation or dataset of the base class
-      # @return [Object] the same without rows of other classes, and without those that the scope of their own type hides
+      # @return [Object] without rows of other classes, and without rows that their own resource's scope hides
       def narrow(scope, scopes)
         found = names
         scope = @adapter.scopes.with_one_of(scope, column, found.flatten) unless @models.include?(@adapter.model)
@@ -39,21 +39,20 @@ module Castellan
         scope
       end
 
-      # @param scope [Object] a relation or dataset of the base class, or of the model of the type
+      # @param scope [Object] a relation or dataset of the base class, or of the type's model
       # @param kind [Integer] the position of a type
-      # @return [Object] its rows of this type
+      # @return [Object] the scope's rows of this type
       def only(scope, kind)
         @adapter.scopes.where_sql(scope, "NOT (#{others(names, kind)})")
       end
 
       private
 
-      # A scope that is inherited from the resource of the base class applies already.
+      # A scope inherited from the base class's resource is applied elsewhere.
       def own_scope(definition, scopes)
         scopes.of(definition, @adapter) unless definition.scope.nil? || definition.scope.equal?(@relationship.owner.definition.scope)
       end
 
-      # @return [String] an SQL condition: the row is of another type than this
       def others(found, kind)
         column = @adapter.types.qualified(self.column)
         if @models[kind] == @adapter.model
@@ -66,7 +65,6 @@ module Castellan
 
       def literals(names) = names.map { |name| @adapter.types.literal(name) }.join(", ")
 
-      # @return [Array<Array<Object>>] for each type the values of the column
       def names
         all = @models.map { |model| @adapter.types.classes_of(model) }
         all.each_with_index.map { |classes, kind| classes.select { |_, one| nearest(one) == kind }.keys }

@@ -2,17 +2,18 @@
 
 module Castellan
   module Rows
-    # Reads values at the end of to-one paths with LEFT JOINs, one for each association.
+    # Reads values at the end of to-one paths with one LEFT JOIN per association.
     #
-    #   joined = JoinedPaths.new(adapter, [JoinedPaths::Value.new(%i[employee], %("employees"."id"), 5)], FirstRows)
+    #   value = JoinedPaths::Value.new(%i[employee], %("employees"."id"), 5)
+    #   joined = JoinedPaths.new(adapter, [value], FirstRows)
     #   joined.text       # => LEFT JOIN (SELECT … FROM "employees" …) castellan_j0 ON …
     #   joined.columns    # => { 5 => "castellan_j0.castellan_v5" }, by position in the SELECT list
     #
-    # A join never multiplies rows: it is one of at most one row for each owner (see {FirstRows}). Joined tables
-    # and columns get aliases, so that no column of the caller's scope becomes ambiguous. Frozen.
+    # A join never multiplies rows: it returns at most one row for each owner (see {FirstRows}). Joined tables
+    # and columns have aliases, so that no column of the caller's scope becomes ambiguous. Frozen.
     class JoinedPaths
       # @!attribute path [Array<Symbol>] to-one associations
-      # @!attribute sql [String] the value at the end, on the last association's table
+      # @!attribute sql [String] the value, a column of the last association's table
       # @!attribute index [Integer] its position in the SELECT list
       Value = Struct.new(:path, :sql, :index)
 
@@ -21,8 +22,8 @@ module Castellan
       attr_reader :columns, :text
 
       # @param first_rows [#call] returns {FirstRows} of an association, or nil
-      # @param reach [Symbol] :unique joins only what has at most one row for each owner, without choosing;
-      #   :all reads the first rows of all owners; :page those of the rows in `castellan_rows`
+      # @param reach [Symbol] :unique joins only associations with at most one row for each owner; :all reads
+      #   the first rows of all owners; :page reads those of the rows in `castellan_rows`
       def initialize(adapter, values, first_rows, reach)
         @first_rows = first_rows
         @reach = reach
@@ -37,7 +38,7 @@ module Castellan
 
       private
 
-      # Only the owners of the first step are known on a page.
+      # On a page, only the owners of the first step are known.
       def joins?(adapter, path)
         level = adapter
         path.each_with_index do |name, step|
@@ -51,8 +52,8 @@ module Castellan
       end
 
       # @yieldparam key [Symbol] the owner's key
-      # @yieldparam index [Integer] the position of a value of this owner
-      # @yieldreturn [String] the key's expression in the statement
+      # @yieldparam index [Integer] the position of one of the owner's values
+      # @yieldreturn [String] SQL for the key in the statement
       def join(adapter, values)
         values.group_by { |value| value.path.first }.each do |name, some|
           association = adapter.association(name)
@@ -79,23 +80,22 @@ module Castellan
         first.sql(list.join(", "), (@reach == :page && "SELECT #{owner} FROM castellan_rows") || nil)
       end
 
-      # Reads the rows of a to-one association for many owners in one SELECT: for each owner the row that a lazy read
-      # returns. PostgreSQL only.
+      # Reads a to-one association for many owners in one SELECT, with the same rows as lazy loading.
       #
       #   first = JoinedPaths::FirstRows.of(adapter.association(:last_login))
       #   first.key                                  # => "tokens"."user_id"
-      #   first.sql("#{first.key} AS castellan_k")   # => SELECT DISTINCT ON ("tokens"."user_id") … ORDER BY "tokens"."user_id", …
+      #   first.sql("#{first.key} AS castellan_k")   # => SELECT DISTINCT ON ("tokens"."user_id") … ORDER BY …
       #
-      # Among rows that the association's order does not tell apart, the first in the table is read, as a lazy
-      # read does where no index has this order. Where one has, a subquery for each owner is one look-up, and
-      # stays one however many rows an owner has.
+      # PostgreSQL only. Reads the first in the table among rows that are equal in the association's order, as
+      # lazy loading does without an index in this order. With such an index, a subquery for each owner is
+      # faster: it is one lookup however many rows an owner has.
       class FirstRows
         COLUMN = /\A(?<table>(?:"[^"]+"\.)*"(?<name>[^"]+)")\."(?<column>[^"]+)"\z/
         ORDER = / ORDER BY (.+) LIMIT 1\z/m
         private_constant :COLUMN, :ORDER
 
         # @param association [Object] a to-one association of an adapter
-        # @return [FirstRows, nil] nil if it can or should only be read owner by owner
+        # @return [FirstRows, nil] nil if the rows can or should be read only owner by owner
         def self.of(association)
           first = new(association) if association.reason.nil? && association.lazy.first_of_many?
           first if first&.possible?
@@ -117,10 +117,10 @@ module Castellan
 
         def possible? = !@place.nil? && (unique? || (table? && !index_in_order?))
 
-        # @return [Boolean] whether an owner has at most one row, so that nothing must be chosen
+        # @return [Boolean] whether an owner has at most one row, so that none must be chosen
         def unique? = @unique
 
-        # @param owners [String, nil] SELECT of the owners' keys; nil reads the rows of all owners
+        # @param owners [String, nil] a SELECT of the owners' keys; nil reads the rows of all owners
         # @return [String]
         def sql(list, owners = nil)
           text = unique? ? @lazy.rows_sql(list) : @lazy.first_rows_sql(key, list, places)
@@ -132,10 +132,10 @@ module Castellan
         def own_table? = @place[:name] == own_name
         def own_name = @adapter.table.to_s.split(".").last
 
-        # Only tables have a place: no views, and no aliases.
+        # Views and aliases have no ctid.
         def table? = [@place[:name], own_name].all? { |name| @adapter.types.tables.include?(name) }
 
-        # With `through`, the joined table has the key.
+        # With :through, the joined table has the key.
         def places
           [@place[:table], *(@adapter.types.table unless own_table?)].map { |table| "#{table}.ctid" }.join(", ")
         end

@@ -7,9 +7,7 @@ require "time"
 
 module Castellan
   module Rows
-    # Encodes Ruby values as JSON, and chooses a coder for those that need no encoding here.
-    # Writes decimals and times as the encoder does, and other values like ActiveSupport if it is loaded. A
-    # local time on a machine whose time zone is UTC is written as UTC.
+    # Encodes Ruby values as JSON, and finds a coder for values that need no encoding here.
     #
     #   JSONValue.text(BigDecimal("12.50"))             # => "\"12.5\""
     #   JSONValue.text(Time.utc(2024, 1, 31, 10))       # => "\"2024-01-31T10:00:00.000Z\""
@@ -18,10 +16,10 @@ module Castellan
     module JSONValue
       FRACTION = 3
       ADVICE = "correct the row, or let the block return what is to be written"
-      # Times have no coder here, because their format depends on the application.
+      # No coder for times, because their format depends on the application.
       CODERS = { String => :text, Symbol => :text, Integer => :integer, TrueClass => :boolean, FalseClass => :boolean, Float => :float,
                  Date => :date }.freeze
-      # Writes what JSON and ActiveSupport write alike, in a fraction of the time.
+      # Encodes values that JSON and ActiveSupport write alike, in a fraction of ActiveSupport's time.
       PLAIN = (JSON::Coder.new { throw(:special) } if defined?(JSON::Coder))
       private_constant :FRACTION, :ADVICE, :CODERS, :PLAIN
 
@@ -34,7 +32,7 @@ module Castellan
       end
 
       # @param member [String] the member's name in the document
-      # @yieldreturn [Object] the id of the row, for the error
+      # @yieldreturn [Object] the id of the row, for the error message
       # @raise [EncodingError] if a value cannot be written as JSON
       def texts(values, adapter, node, member)
         row = -1
@@ -44,7 +42,7 @@ module Castellan
                              "#{error.message.scrub[0, 120]}; #{ADVICE}"
       end
 
-      # @return [Symbol, nil] nil if each value must be encoded as JSON, because they are of several classes
+      # @return [Symbol, nil] nil if the values are of several classes, so that each must be encoded as JSON
       def coder(values)
         kinds = values.uniq(&:class)
         kinds = kinds.map(&:class) - [NilClass]
@@ -59,7 +57,7 @@ module Castellan
         !defined?(::ActiveSupport::JSON::Encoding) || ::ActiveSupport::JSON::Encoding.use_standard_json_time_format
       end
 
-      # @return [String, nil] JSON whose text the encoder escapes; nil if it needs ActiveSupport
+      # @return [String, nil] JSON, which the encoder escapes; nil if only ActiveSupport can encode the value
       def plain_text(value)
         return value.to_s if value.is_a?(Integer)
 

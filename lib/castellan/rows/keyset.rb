@@ -2,20 +2,21 @@
 
 module Castellan
   module Rows
-    # Orders a list completely, and selects the rows before or after a place in it without counting those between.
+    # Adds the primary key to an order, and selects the rows before or after a cursor (keyset pagination).
     #
     #   keyset = Keyset.new(definition, adapter, [[:rating, :desc]], scopes)
     #   keyset.order                            # => [[:rating, :desc], [:id, :desc]]
     #   keyset.beyond(["5", "7"], :after)       # => (("posts"."rating", "posts"."id") < ('5', '7'))
     #
-    # The primary key comes last, in the direction of the last sort column, so that an index on both (`rating, id`) finds the rows. Where
-    # directions differ, or a column may be NULL, the comparison is written out; NULL comes where the database puts it.
+    # The primary key comes last, in the direction of the last sort column, so that an index on both (`rating,
+    # id`) finds the rows. With mixed directions or nullable columns, the comparison is written with AND and
+    # OR; NULL is sorted as the database does.
     class Keyset
       Term = Struct.new(:column, :by, :direction, :nullable)
       OPERATORS = { asc: ">", desc: "<" }.freeze
       OPPOSITE = { asc: :desc, desc: :asc }.freeze
-      UNUSUAL = %w[infinity -infinity Infinity -Infinity NaN].freeze # PostgreSQL's
-      HOURS = /:.*[+-]\d\d\z/ # a time with a zone as PostgreSQL writes it
+      UNUSUAL = %w[infinity -infinity Infinity -Infinity NaN].freeze # values of PostgreSQL
+      HOURS = /:.*[+-]\d\d\z/ # a PostgreSQL time with a zone
       private_constant :Term, :OPERATORS, :OPPOSITE, :UNUSUAL, :HOURS
 
       # @param sort [Array<(Symbol, Symbol), (Array<Symbol>, Symbol)>] see {Plan::Request#sort}
@@ -31,36 +32,37 @@ module Castellan
         end
       end
 
-      # @return [Array<Symbol>] the columns of the key
+      # @return [Array<Symbol>] the primary key's columns
       attr_reader :keys
 
-      # @return [Symbol, Array<Symbol>, nil] a column whose values cannot be part of a cursor
+      # @return [Symbol, Array<Symbol>, nil] the sort column or path whose values a cursor cannot contain
       def uncomparable = @terms.find { |term| stored_kind(term).nil? }&.by&.key
 
-      # @return [Array] for the adapter's `order`
+      # @return [Array] terms for {Scopes#order}
       def order(reversed: false)
         @terms.map { |term| [term.by.own? ? term.by.column : term.column, reversed ? OPPOSITE[term.direction] : term.direction] }
       end
 
-      # @return [String] the SELECT list of the values of a cursor
+      # @return [String] the SELECT list of a cursor's values
       def list = expressions.join(", ")
 
-      # @return [Array<String>] the SQL of each value of a cursor
+      # @return [Array<String>] the SQL of each value in a cursor
       def expressions = @terms.map { |term| term.column.sql }
 
-      # @param values [Array] of a row that {#list} selected
-      # @return [Array] those of the key
+      # @param values [Array] a row that {#list} selected
+      # @return [Array] the values of the primary key
       def key_of(values) = @keys.map { |key| values[@terms.index { |term| term.by.own? && term.by.column == key }] }
 
-      # @param values [Array<Object>] of a cursor
-      # @return [Boolean] whether they are values of the columns, which a client may have written
+      # @param values [Array<Object>] a cursor, which the client may have changed
+      # @return [Boolean] whether each is a valid value of its column
       def values?(values)
         values.is_a?(Array) && values.size == @terms.size && @terms.zip(values).all? { |term, value| value?(term, value) }
       end
 
-      # @param values [Array] see {#values?}; or the first of them, where rows with equal values are on one side
+      # @param values [Array] a cursor, see {#values?}, or only its first values;
+      #   rows equal in those are on one side
       # @param side [Symbol] :after or :before
-      # @param inclusive [Boolean] whether the row of the values is selected too
+      # @param inclusive [Boolean] whether the cursor's own row is selected too
       # @return [String] an SQL condition
       def beyond(values, side, inclusive: false)
         pairs = @terms.first(values.size).zip(values)
@@ -103,7 +105,8 @@ module Castellan
         kind == :decimal ? :float : kind
       end
 
-      # PostgreSQL returns strings and refuses what is no value of the type; SQLite returns its own types and compares anything.
+      # PostgreSQL returns strings and rejects invalid values of a type; SQLite
+      # returns its own types and compares any.
       def value?(term, value)
         return term.nullable if value.nil?
         return false unless value.is_a?(String) || value.is_a?(Integer) || (value.is_a?(Float) && value.finite?)

@@ -2,22 +2,22 @@
 
 module Castellan
   module Rows
-    # Chooses how the links of one relationship are read.
-    # Frozen; valid for one request, and for all requests if no scope is evaluated.
+    # Chooses how the ids of one relationship's related records (its links) are read.
     #
-    # | kind           | when                                                        | the links are                       |
-    # |----------------|-------------------------------------------------------------|-------------------------------------|
-    # | `:foreign_key` | belongs_to without a scope                                  | the row's own foreign key           |
-    # | `:one`         | any other to-one association                                | a subquery in the row's SELECT      |
-    # | `:own_rows`    | included has_many over one table                            | a column of the related rows        |
-    # | `:grouped`     | to-many, in SQLite or with LIMIT, DISTINCT or GROUP BY      | a subquery in the row's SELECT      |
-    # | `:pairs`       | any other to-many association                               | a statement of two columns          |
+    # | kind           | when                                                   | the links are             |
+    # |----------------|--------------------------------------------------------|---------------------------|
+    # | `:foreign_key` | belongs_to without a scope                             | the row's own foreign key |
+    # | `:one`         | any other to-one association                           | a subquery in the SELECT  |
+    # | `:own_rows`    | included has_many over one table                       | a column of related rows  |
+    # | `:grouped`     | to-many, in SQLite or with LIMIT, DISTINCT or GROUP BY | a subquery in the SELECT  |
+    # | `:pairs`       | any other to-many association                          | a SELECT of two columns   |
     #
-    # A subquery applies a LIMIT to each parent. It returns ids divided by commas, so they must be integers or UUIDs.
+    # A subquery applies a LIMIT to each parent. It returns comma-separated ids, so they must be integers or
+    # UUIDs. Frozen; valid for one request, and for all requests if no scope is evaluated.
     class Link
       LIST = "castellan_list"
       NOTHING = [].freeze
-      # From this many parents on, pairs are read as two arrays, because a row for each costs more.
+      # From this many parents on, pairs are read as two arrays, which costs less than a row for each pair.
       MANY = 50
       SELECTS = %i[own_rows pairs].freeze
       private_constant :LIST, :NOTHING, :MANY, :SELECTS
@@ -26,13 +26,13 @@ module Castellan
       # @return [Object] the association
       # @return [Symbol, nil] see above; nil if the links cannot be read as rows, see {#reason}
       # @return [String] the SQL expression of the related id, on the related table
-      # @return [Array<Association::Correlated>] the expressions that the row's SELECT must contain for this link
-      # @return [String, nil] the related rows' column that holds the parent's id, if they have one
+      # @return [Array<Association::Correlated>] the expressions that this link adds to the row's SELECT
+      # @return [String, nil] the column of the related rows that contains the parent's id, if they have one
       # @return [Boolean] whether an index finds the links of one parent
       attr_reader :edge, :association, :kind, :related, :expressions, :parent_column, :indexed
 
-      # @param own_rows [Boolean] whether the related rows may be read with their parent's id
-      # @param whole [Boolean] whether the links of all parents of the table are read
+      # @param own_rows [Boolean] whether the related rows may be read together with their parent's id
+      # @param whole [Boolean] whether the links of all parents in the table are read
       def initialize(edge, adapter, id_column, own_rows: true, whole: false)
         @edge = edge
         @whole = whole
@@ -64,10 +64,10 @@ module Castellan
         new(edge, adapter, id_column, own_rows: false).reason unless edge.alternatives || !edge.data || id_column.is_a?(Array)
       end
 
-      # @return [String] a SELECT of all parents' related rows; the parents' ids are one bound value
+      # @return [String] a SELECT of all parents' related rows, with the parents' ids as one bound value
       def own_rows_sql(list) = @own_rows_sql.sub(LIST) { list }
 
-      # @return [String, nil] a SELECT of parent id and related id; the parents' ids are one bound value
+      # @return [String, nil] a SELECT of parent id and related id, with the parents' ids as one bound value
       attr_reader :pairs_sql
 
       # @return [String, nil] {#pairs_sql} as one row of two integer arrays; nil if rows are as fast
@@ -75,13 +75,13 @@ module Castellan
         @lists_sql if parents >= MANY
       end
 
-      # @return [String, nil] the same for all parents that the table has, without ids; nil if ids are needed
+      # @return [String, nil] {#pairs_sql} for all parents in the table, without ids; nil if ids are needed
       attr_reader :whole_sql
 
-      # @return [Boolean] whether related rows may be missing; links are then written only to rows that exist
+      # @return [Boolean] whether related rows may be missing; only links to existing rows are then written
       def may_dangle? = @may_dangle
 
-      # @return [Boolean] whether the links need a SELECT of their own
+      # @return [Boolean] whether the links need their own SELECT
       def select? = SELECTS.include?(kind)
       def stable? = association.stable?
 
@@ -141,7 +141,7 @@ module Castellan
 
       def one = Association::Correlated.new(association.owner_key, "(#{@lazy.sql(@related, single: true)})")
 
-      # Generated once, because that is the slow part of a scope that is evaluated in each request.
+      # Generated once, because generating it is slow for scopes that are evaluated in each request.
       def read_statement
         return unless @lazy.plain?
 
@@ -169,11 +169,10 @@ module Castellan
       # Reads the links of a polymorphic belongs_to from the type and id columns in the row. Frozen.
       #
       #   link = Polymorphic.new(edge, adapter)
-      #   link.expressions                                   # => [type, id], which the row's SELECT must contain
-      #   link.kind_of("User")                               # => 0, the position in relationship.definitions
+      #   link.expressions         # => [type, id], which the row's SELECT must contain
+      #   link.kind_of("User")     # => 0, the position in relationship.definitions
       #
-      # A default scope, or a resource's scope, may hide records: a query for each such type finds the visible
-      # ids.
+      # For a type with a default scope or a resource scope, a query finds the ids of the visible records.
       class Polymorphic
         # @return [Plan::Node::Edge]
         # @return [Object] the association
@@ -191,7 +190,7 @@ module Castellan
 
         def kind = :polymorphic
 
-        # @return [Boolean] whether the links need a SELECT of their own
+        # @return [Boolean] whether the links need their own SELECT
         def select? = false
 
         # @return [Boolean] whether the link is the same in every request
@@ -228,7 +227,7 @@ module Castellan
         end
       end
 
-      # Leads from each row of a resource with `types` to itself, as a resource of the type that its column names. Frozen.
+      # Links each row of a resource with `types` to itself, as the type in its column. Frozen.
       #
       #   link = OfTypes.new(edge, adapter)
       #   link.rows(["1"], ["Car"], ["1"], scopes)   # => [["1", "1", 0]]
@@ -243,8 +242,9 @@ module Castellan
 
         def stable? = true
 
-        # @param types [Array<Object, nil>] the values of the column, one for each id
-        # @return [Array<Array(Object, Object, Integer)>] id, id and type position; rows of no type are left out
+        # @param types [Array<Object, nil>] the type column's value for each id
+        # @return [Array<Array(Object, Object, Integer)>] id, id and type
+        #   position, without rows of no known type
         def rows(ids, types, _ids, _scopes)
           known = Hash.new { |found, type| found[type] = @kinds.position(type) }
           ids.zip(types).filter_map { |id, type| (kind = known[type]) && [id, id, kind] }

@@ -2,22 +2,21 @@
 
 module Castellan
   module Rows
-    # Reads the links of one table and the related rows.
-    # Queues the links' own SELECTs, and stores the results by edge.
+    # Reads the links of one table and the related rows, by queuing SELECTs for each edge.
     #
     #   linkage = Linkage.new(reader, node_reader, reading)
-    #   linkage.prefetch([7])    # the rows' ids are known: their links are queried in the same round trip
-    #   linkage.of(rows)        # => the links, see {Plan::RowSet::Table}; complete after the reading has run
+    #   linkage.prefetch([7])    # queries the links in the round trip of the rows, if the rows' ids are known
+    #   linkage.of(rows)         # => the links, see {Plan::RowSet::Table}; complete after the reading has run
     class Linkage
       NOTHING = [].freeze
       private_constant :NOTHING
 
       class << self
         # Drops links whose related row does not exist, after reading them from a join table or a foreign key.
-        # If all ids were found, the links are returned unchanged, without a check of each.
-        # @param parents [Array<Array>, PG::Result] the parents' rows, one column of which may hold the links
-        # @param ids [Array<Object>] the ids that were looked up, without duplicates
-        # @param several [Boolean] whether the column holds comma-separated ids
+        # Returns the links unchanged, without checking each, if all ids were found.
+        # @param parents [Array<Array>, PG::Result] the parents' rows, which may have the links in a column
+        # @param ids [Array<Object>] the ids that were queried, without duplicates
+        # @param several [Boolean] whether the column contains comma-separated ids
         # @return [Object] the same links, or Plan::RowSet::Pairs
         def without_missing(found, parents, related, ids, several:)
           there = related.to_h { |id| [id.to_s, true] }
@@ -26,7 +25,7 @@ module Castellan
           found.is_a?(Plan::RowSet::InColumn) ? in_column(found, parents, there, several) : pairs(found, there)
         end
 
-        # Removes the links to one type of a polymorphic relationship whose rows do not exist.
+        # Removes links to missing rows of one type of a polymorphic relationship.
         # @param found [Array<Array(Object, Object, Integer)>] parent id, related id and type position
         def reject_missing!(found, kind, related)
           there = ColumnValues.column(related, 0).to_h { |id| [id.to_s, true] }
@@ -59,7 +58,8 @@ module Castellan
         @whole = {}
       end
 
-      # Queries links in the round trip of the rows, which are all of their table: those of other rows are not written.
+      # Queries the links of all rows of the table in the round trip of the rows;
+      # links of other rows are not written.
       def prefetch_whole
         @node_reader.links.each_with_index do |link, index|
           sql = (link.whole_sql if link&.select?) or next
@@ -75,7 +75,7 @@ module Castellan
         @expected = ids.size
       end
 
-      # @return [Array<Object, nil>] one for each edge; nil until its query has run
+      # @return [Array<Object, nil>] the links of each edge; nil until the edge's query has run
       def of(rows)
         @rows = rows
         missing if @prefetched.nil? || ColumnValues.count(rows) != @expected
@@ -85,7 +85,8 @@ module Castellan
 
       private
 
-      # If some rows are missing, the prefetched links may belong to them: drops these and queries again.
+      # If rows are missing, the prefetched links may belong to the missing
+      # rows: discards them and queries again.
       def missing
         @prefetched&.each(&:discard)
         return unless @node_reader.selects? && @node_reader.links.each_with_index.any? { |link, index| link&.select? && !@whole[index] }
@@ -115,7 +116,7 @@ module Castellan
         })
       end
 
-      # Rows of a has_many contain their parent's key, so they are their own links.
+      # The rows of a has_many contain their parent's key, so they serve as links.
       def own_rows(index, link, ids)
         child = @reader.reader(link.edge.node, @reading)
         return nothing { own_links(index, link, child, NOTHING) } if ids.empty?
@@ -156,7 +157,7 @@ module Castellan
         @reading.scopes.of(definition, link.association.adapter) if definition.scope
       end
 
-      # For related rows that are not included.
+      # Checks links to related rows that are not included.
       def query_visible(index, link, ids, visible)
         return if ids.empty?
 
@@ -167,7 +168,8 @@ module Castellan
         @reading.add(Reading::Query.new(adapter, sql, ids) { |rows| drop(index, link, ids, rows) })
       end
 
-      # With a viewer's scope the number of rows proves nothing, because several rows may have one id.
+      # With a viewer's scope, equal numbers of rows and ids prove nothing,
+      # because several rows may have one id.
       def drop(index, link, ids, rows)
         return if visible(link).nil? && ColumnValues.count(rows) == ids.size
 

@@ -2,12 +2,13 @@
 
 module Castellan
   module Rows
-    # Checks that an object implements the interface of an {Adapter}, for test suites of adapters for other ORMs.
+    # Checks that an object implements the interface of an {Adapter}, for tests of other adapters.
     #
     #   Linter.new(Rows.for(User)).call      # raises ConfigurationError with every defect
     #   Linter.new(Rows.for(User)).defects   # => ["MyRows#at - of no path is nil, not the adapter"]
     #
-    # Only reads. Compares ids, pages and records of the table, so it should have some rows and a primary key.
+    # Only reads. The table should have some rows and a primary key,
+    # because ids, pages and records are compared.
     class Linter
       METHODS = %i[model dialect types scopes instances table columns primary_key associations association at related stable_path?
                    loaded_classes same_database? fetch session apart snapshot json].freeze
@@ -17,7 +18,6 @@ module Castellan
                   constant_by_ids? where_sql matching plain? subquery_sql among_sql joinable? key_order extent after unlimited hide_rows?
                   tables statement_tables].freeze
       INSTANCES = %i[read stored loaded? related stored? all? preload preload_where_same].freeze
-      # A page of this many rows is compared.
       ROWS = 100
       private_constant :TYPES, :SCOPES, :INSTANCES, :ROWS
 
@@ -94,7 +94,7 @@ module Castellan
         expect(:by_ids, some.sort, scopes.ids(scopes.by_ids(all, some)).sort, "of #{some.inspect}", scopes)
       end
 
-      # A scope as a subquery and as a condition selects the same rows.
+      # A scope must select the same rows as a subquery in a condition.
       def lint_sql
         chosen = scopes.where_sql(all, "#{@adapter.types.qualified(scopes.keys.first)} IN (#{scopes.subquery_sql(limited, scopes.keys)})")
         expect(:subquery_sql, some.sort, scopes.ids(chosen).sort, "of #{some.size} rows", scopes)

@@ -2,22 +2,22 @@
 
 module Castellan
   module Rows
-    # Lists the reasons why a node must be read through models; empty if rows are sufficient.
+    # Lists the reasons why a node must be read through models, or none if rows are sufficient.
     #
     #   ModelReasons.of(node, adapter)   # => ["label: its block takes the record"]
     #
-    # One such member makes the whole type load through models; other types stay rows.
+    # One such member makes Castellan load all records of the type through
+    # models; other types are still read as rows.
     class ModelReasons
       AS_STORED = "write as_stored: true for the column as it is in the table"
 
-      # @return [Array<String>]
       def self.of(node, adapter) = new(node, adapter).to_a
 
-      # @return [Array<String>] the reasons why the tables that the node reads are uncertain
+      # @return [Array<String>] the reasons why the node may read tables that Castellan cannot determine
       def self.of_tables(node, adapter) = new(node, adapter).of_tables
 
       # @param edge [Plan::Edge] an edge of the node
-      # @return [Boolean] whether the related records must be loaded to link to them
+      # @return [Boolean] whether linkage requires loading the related records
       def self.link_by_records?(node, edge, adapter)
         node.definition.id_column.is_a?(Array) || !new(node, adapter).of_edge(edge).nil?
       end
@@ -42,7 +42,7 @@ module Castellan
         "#{reason}; #{AS_STORED}" if reason
       end
 
-      # @return [String, nil] why the path cannot be followed in SQL
+      # @return [String, nil] why SQL cannot follow the path
       def self.broken_path(adapter, path)
         path.each do |name|
           association = adapter.association(name)
@@ -54,7 +54,7 @@ module Castellan
         nil
       end
 
-      # @return [String] its source location, as in " (app/models/user.rb:12)"; empty if Ruby has none
+      # @return [String] the code's location, as in " (app/models/user.rb:12)"; empty if Ruby has none
       def self.place(code)
         path, line = code&.source_location
         path ? " (#{path.delete_prefix("#{Dir.pwd}/")}:#{line})" : ""
@@ -65,19 +65,16 @@ module Castellan
         @adapter = adapter
       end
 
-      # @return [Array<String>]
       def to_a
         [@adapter.dialect.reason, composite_key,
          *@node.members.map { |member| of_attribute(member.attribute) }, *@node.edges.map { |edge| of_edge(edge) },
          *@node.asides.map { |aside| of_aside(aside) }].compact
       end
 
-      # @return [Array<String>]
       def of_tables
         [composite_key, *@node.members.map { |member| beyond_tables(member.attribute) }, *@node.edges.map { |edge| of_edge(edge) }].compact
       end
 
-      # @return [String, nil]
       def of_edge(edge)
         relationship = edge.relationship
         return if relationship.itself?
@@ -108,7 +105,7 @@ module Castellan
         end
       end
 
-      # A reader that the model overrides applies to the columns of a block too.
+      # A reader that the model overrides also applies to columns that a block reads.
       def of_block(label, computed)
         column = computed.columns.find { |name| @adapter.columns.include?(name) && @adapter.types.record_reason(name) } or return
         "#{label}: its block reads #{column}: #{@adapter.types.record_reason(column)}"

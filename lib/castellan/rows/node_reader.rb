@@ -2,17 +2,18 @@
 
 module Castellan
   module Rows
-    # Reads one node of a plan: its rows with everything that fits into their SELECT, and its links.
+    # Reads one node of a plan: its rows, with everything that fits into their SELECT, and its links.
     #
     #   reader = NodeReader.new(node, adapter, kept)
     #   reader.sql { |list| "SELECT #{list} FROM users" }   # => the statement
     #
-    # Built for each request, because it evaluates scopes; links and readers without scopes are reused (see {#keep}).
+    # Built for each request, because scopes are evaluated; links and
+    # readers without scopes are reused ({#keep}).
     class NodeReader
       NONE = {}.freeze
       NOTHING = [].freeze
-      # Up to this many rows, a subquery for each row is as fast as a join (measured on tables of 1,000 and of
-      # 100,000 rows).
+      # Up to this number of rows, a subquery for each row is as fast as a join (measured on
+      # tables of 1,000 and of 100,000 rows).
       FEW = 100
       private_constant :NONE, :NOTHING, :FEW
 
@@ -21,10 +22,10 @@ module Castellan
       # @return [Array<Link>] one for each of node.edges
       attr_reader :node, :adapter, :links
 
-      # @param kept [Hash] reused readers and links of earlier readers, compared by identity of the node or edge
-      # @param models [Hash] the nodes that are read through models, whose rows cannot carry links
+      # @param kept [Hash] readers and links to reuse, by node or edge, compared by identity
+      # @param models [Hash] the nodes that are read through models, whose rows have no columns for links
       # @param plan_scopes [PlanScopes, nil] nil if no resource of the plan has a scope
-      # @param scopes [ViewerScopes, nil] which rows the viewer may see; nil to ignore scopes
+      # @param scopes [ViewerScopes, nil] which rows the viewer may see; nil ignores scopes
       # @param whole [Boolean] whether all rows of the table are read
       def initialize(node, adapter, kept, models = NONE, plan_scopes = nil, scopes = nil, whole: false)
         @node = node
@@ -51,15 +52,15 @@ module Castellan
       # @return [Boolean] whether the node's id is the primary key
       def by_key? = @by_key
 
-      # @return [Boolean] whether some links need a SELECT of their own
+      # @return [Boolean] whether any links need their own SELECT
       def selects? = @selects
 
       # @return [Boolean] whether a block computes a member, a link or a meta object
       attr_reader :computes
       alias computes? computes
 
-      # Stores links that are the same in every request, and the reader itself if its columns are too.
-      # Call it for related nodes first.
+      # Stores links that are the same in every request, and this reader if its columns are the same
+      # too. Call it for related nodes first.
       def keep
         links.each { |link| keep_link(link) if link&.stable? }
         return unless links.compact.all?(&:stable?) && node.columns.all? { |column| adapter.stable_path?(column.path) && !along(column) }
@@ -74,15 +75,15 @@ module Castellan
         @kept[node] = self
       end
 
-      # @return [Boolean] whether paths may be joined, so that {#sql} needs the statement's extent
+      # @return [Boolean] whether joins may read paths, so that {#sql} needs the statement's extent
       attr_reader :joinable
       alias joinable? joinable
 
-      # @param extent [Symbol, Integer, nil] which rows the statement reads: :all of the table, at most that many, or
-      #   nil if neither is known
+      # @param extent [Symbol, Integer, nil] which rows the statement reads: :all of the table, at most
+      #   that many, or nil if neither is known
       # @param joinable [Boolean] whether a join can be added to the statement
       # @yieldparam list [String] a SELECT list
-      # @yieldparam joins [String, nil] joins that the list needs
+      # @yieldparam joins [String, nil] the joins that the list needs
       # @yieldreturn [String] the statement with that list
       def sql(extent = FEW, joinable: true, &block)
         reach = @values.empty? ? :none : reach(extent, joinable)
@@ -94,7 +95,7 @@ module Castellan
       end
 
       # @param condition [String, nil] an additional SQL condition of this request
-      # @return [String] a SELECT by ids, which are one bound value
+      # @return [String] a SELECT by ids, with the ids as one bound value
       def by_ids_sql(condition = nil)
         return @by_ids_sql if @by_ids_sql && condition.nil?
 
@@ -104,8 +105,8 @@ module Castellan
       # @return [Boolean] whether {#by_ids_sql} is the same in every request
       def by_ids_kept? = !@by_ids_sql.nil?
 
-      # @return [String] a SELECT of the rows with their parent's key as an additional column; the parents'
-      #   ids are one bound value
+      # @return [String] a SELECT of the rows with their parent's key as an additional column, and
+      #   the parents' ids as one bound value
       def own_rows_sql(link)
         return @own_rows_sql[link] if @own_rows_sql.key?(link)
 
@@ -114,7 +115,7 @@ module Castellan
       end
 
       # Stores {#own_rows_sql} for later requests.
-      # @param link [Link] the stable link that leads to these stable rows
+      # @param link [Link] the stable link to these rows
       def keep_own_rows(link)
         @own_rows_sql = { link => own_rows_sql(link).freeze }.compare_by_identity.freeze
       end
@@ -127,10 +128,10 @@ module Castellan
         position && Plan::RowSet::InColumn.new(position)
       end
 
-      # @return [Array<Integer>] the row's positions that the link needs
+      # @return [Array<Integer>] the positions in the row that the link needs
       def positions(index) = @positions[index]
 
-      # @return [Array<Symbol, nil>] nil for columns whose values only the ORM can cast
+      # @return [Array<Symbol, nil>] nil for columns that only the ORM can cast
       def coders
         return Array.new(@ends.size) { |index| coder(index) } unless @steady
         return @steady if @changing.empty?
@@ -147,7 +148,7 @@ module Castellan
         @kept[link.edge.node]&.keep_own_rows(link) if link.kind == :own_rows
       end
 
-      # The coder of a time depends on the time zone.
+      # Not stored for times, because their coder depends on Time.zone.
       def coder(index) = @ends[index].types.coder(node.columns[index].name)
 
       def expression(column)
@@ -158,18 +159,17 @@ module Castellan
 
       def along(column) = @plan_scopes&.along(column)
 
-      # @return [Array<ScopedRows, nil>] one for each step of the path
       def visible_along(column)
         steps = along(column) or return NOTHING
         steps.map { |definition| definition && @scopes&.of(definition, adapter) }
       end
 
-      # Own rows are read without a scope's condition, so relationships to scoped resources read pairs instead.
+      # Own rows are selected without a resource's scope, so links to scoped resources read pairs instead.
       def own_rows?(edge, models) = !models[edge.node] && edge.relationship.definitions.none?(&:scope)
       def column_position(text) = @expressions.index { |expression| expression.column? && expression.text == text }
 
-      # Subqueries get an alias: PostgreSQL would otherwise name the result like the subquery's column, which
-      # would hide the row's column of that name in the scope's ORDER BY.
+      # Without an alias, PostgreSQL would name a subquery's result like the subquery's column, which would
+      # hide the row's column of that name in the scope's ORDER BY.
       def listed(expression, index)
         expression.column? ? expression.text : "#{expression.within(adapter.types.qualified(expression.key))} AS castellan_c#{index}"
       end
@@ -182,7 +182,7 @@ module Castellan
         @expressions.size - 1
       end
 
-      # The values that a join may read: the ends of paths without scopes of resources, and ids of has_one links.
+      # Joins may read columns at the end of paths without resource scopes, and ids of has_one links.
       def joined_values
         columns = node.columns.each_with_index.filter_map do |column, index|
           JoinedPaths::Value.new(column.path, adapter.at(column.path).types.sql(column.name), index) unless column.own? || along(column)
@@ -199,7 +199,8 @@ module Castellan
         end
       end
 
-      # @return [Symbol] :unique and :all add joins to the statement, :page joins its result
+      # @return [Symbol] :unique and :all add joins to the statement; :page
+      #   joins its result; :none uses subqueries
       def reach(extent, joinable)
         unique = joinable && joins?(:unique) ? :unique : :none
         return unique if extent.is_a?(Integer) && extent <= FEW
@@ -208,7 +209,6 @@ module Castellan
         joined(wide).columns.size > joined(:unique).columns.size ? wide : unique
       end
 
-      # Whether there is a join, and no subquery needs the rows under another table name.
       def joins?(reach)
         columns = joined(reach).columns
         columns.any? && @expressions.each_with_index.none? do |expression, index|
@@ -216,7 +216,7 @@ module Castellan
         end
       end
 
-      # The statement's rows as `castellan_rows`, with the joins after its LIMIT. A join would lose their order.
+      # Joins after the statement's LIMIT, with its rows as `castellan_rows`; the join would lose their order.
       def page_parts
         joined = joined(:page)
         list = outer(@expressions, joined.columns)
@@ -226,7 +226,7 @@ module Castellan
 
       def around((before, list, after)) = "#{before}#{yield list}#{after}"
 
-      # A subquery on the same table would capture the row's columns, so the rows get an alias then.
+      # A subquery on the same table would capture the row's columns, so the rows then get an alias.
       # @return [Array<String>] the SQL before the statement, the SELECT list, and the SQL after it
       def parts(expressions)
         return ["", list(expressions), ""] if expressions.none? { |expression| expression.hides?(adapter.types.table) }
@@ -245,7 +245,6 @@ module Castellan
         }.join(", ")
       end
 
-      # The columns that {#outer} reads.
       def inner(expressions)
         expressions.each_with_index.map { |expression, index|
           "#{expression.column? ? expression.text : adapter.types.qualified(expression.key)} AS castellan_c#{index}"

@@ -2,12 +2,12 @@
 
 module Castellan
   module Rows
-    # Acts as the adapter of a resource without a model, whose documents are made of plain objects.
+    # Reads plain objects, as the adapter of resources without a model.
     #
     #   rows = ObjectRows.new
     #   rows.fetch(plan, Records.new([{ id: 1, title: "Keep" }]))   # => RowSet
     #
-    # Declarations of such resources are not checked at boot, because their objects are not known then.
+    # Declarations of such resources are not checked at boot, because the objects do not exist yet.
     class ObjectRows
       # @return [ObjectRows::Instances]
       attr_reader :instances
@@ -26,7 +26,7 @@ module Castellan
       # @return [nil] relationships are read from the objects
       def association(_name) = nil
 
-      # @return [nil] records are loaded already
+      # @return [nil] records are always loaded
       def reason(_scope) = nil
 
       # @return [ObjectRows] itself
@@ -38,17 +38,17 @@ module Castellan
       # @return [Boolean] whether the object is {Records}
       def own?(object) = object.is_a?(Records)
 
-      # @return [Boolean] true: the id is what the reader returns
+      # @return [Boolean] true: the id is the value that the reader returns
       def identifies?(_column) = true
 
       # @return [Boolean] false, because the type of ids is unknown
       def integer?(_column) = false
 
       # @param object [Class, nil] the model of related records
-      # @return [Object] an adapter
+      # @return [Object] its adapter
       def related(object) = object ? Rows.for(object) : self
 
-      # There is no connection to release.
+      # Only yields: there is no connection to release.
       def apart = yield
 
       # @yieldparam session [nil] there is no connection
@@ -64,11 +64,9 @@ module Castellan
 
       # Reads plain objects through their public methods, and hashes through their keys.
       #
-      #   ObjectRows::Instances.new.read([{ title: "Keep" }, Article.new("Motte")], :title)   # => ["Keep", "Motte"]
-      #
-      # Plain objects need no loading.
+      #   ObjectRows::Instances.new.read([{ title: "Keep" }, Article.new("Motte")], :title)   # => ["Keep", …]
       class Instances
-        # @param adapter [Object, nil] the adapter of the records' model, if they have one
+        # @param adapter [Object, nil] the adapter of the records' model, if any
         def initialize(adapter = nil)
           @adapter = adapter
           @model = adapter&.model
@@ -78,12 +76,12 @@ module Castellan
         def read(records, name) = records.map { |record| value(record, name) }
 
         # @param name [Symbol] a column
-        # @return [Array<Object>] the values as stored, without the model's readers, if loaded
+        # @return [Array<Object>] the values as stored, if loaded; does not call the model's readers
         def stored(records, name) = records.map { |record| stored_value(record, name) }
 
         # @param names [Array<Symbol, nil>] columns
-        # @return [Array(Array<Array>, Array<Symbol, nil>), nil] a row for each record, and the columns' coders; a column without a
-        #   coder has no values. nil if the records must be read value by value
+        # @return [Array(Array<Array>, Array<Symbol, nil>), nil] a row for each record, and the columns'
+        #   coders (columns without a coder have no values); nil if the records must be read value by value
         def rows(_records, _names) = nil
 
         # @return [Boolean] whether the record's relationship can be read without a query
@@ -95,14 +93,14 @@ module Castellan
         # @return [Boolean] whether all of these records are stored in the database
         def stored?(_records) = false
 
-        # @return [Boolean] whether this class can read all records
+        # @return [Boolean] whether this object can read all of the records
         def all?(_records) = true
 
         # Preloads associations of the records.
         def preload(_records, _names); end
 
-        # Preloads one association of all records if that finds the same as lazy loading. Otherwise loads
-        # nothing, and each record loads its own later.
+        # Preloads one association of all records if preloading finds the same records as lazy loading.
+        # Otherwise loads nothing, so that each record loads its own later.
         def preload_where_same(_records, _name); end
 
         private

@@ -3,11 +3,12 @@
 module Castellan
   module Rows
     # Collects the resource scopes that apply to a plan: to its nodes, linkage and paths.
-    # Frozen, one for each plan.
     #
     #   scopes = PlanScopes.of(plan, adapter)
     #   scopes.any?             # => true
-    #   scopes.along(column)    # => [Definition, nil], the scoped resource of each step of the column's path
+    #   scopes.along(column)    # => [Definition, nil], the scoped resource for each step of the column's path
+    #
+    # Frozen, one per plan.
     class PlanScopes
       LIBRARY = /\A(?:ActiveRecord|Sequel)::/
       ALL = ["all", [].freeze].freeze
@@ -18,13 +19,14 @@ module Castellan
           plan.derive([:plan_scopes, adapter.model]) { new(plan, adapter) }
         end
 
-        # Finds the resource of each step of a `from:` path, for its scope: the relationship's resource, otherwise
-        # the one resource with a scope that is declared for the association's model. `EmployeeResource` is looked
-        # up by its name, which loads it if it is autoloaded; a resource of `Employee` with another name must be
-        # loaded at boot, or named by a relationship.
+        # Finds the resource whose scope applies to each step of a `from:` path: the relationship's resource,
+        # otherwise the only resource with a scope that is declared for the association's model.
+        # `EmployeeResource` is looked up (and autoloaded) by its name; a resource of `Employee` with another
+        # name must be loaded at boot, or be named by a relationship.
         # @param definition [Resource::Definition, nil] a definition of the model where the path begins
         # @return [Array<Resource::Definition, nil>] one for each step
-        # @raise [DeclarationError] if several resources of one model have scopes and no relationship picks one
+        # @raise [DeclarationError] if several resources of a model have scopes and
+        #   no relationship picks one of them
         def resources_along(definition, adapter, path, location: nil)
           owner = definition
           path.map do |name|
@@ -58,7 +60,7 @@ module Castellan
                                      "`belongs_to :#{name}, resource: #{found.first.name.inspect}, include: false`", location: location)
         end
 
-        # Loads the resources that are named like the model and, with single table inheritance, its superclasses.
+        # Autoloads the resources that are named like the model and, with STI, like its superclasses.
         def load_conventional(owner, model)
           resource = Resource.descendants.find { |one| one.name == owner&.name }
           return unless resource&.name && model.is_a?(Class)
@@ -66,16 +68,16 @@ module Castellan
           model.ancestors.grep(Class).take_while { |one| one.name && !LIBRARY.match?(one.name) }.each do |one|
             Resource::ResourceName.new("#{one.name.split("::").last}Resource", owner: resource, location: nil).resolve
           rescue DeclarationError
-            nil # there is none
+            nil # no such resource
           end
         end
 
-        # With single table inheritance the scope of a superclass concerns the rows of its subclasses.
+        # With STI, the scope of a superclass's resource applies to the rows of its subclasses.
         def above?(superclass, model)
           superclass.is_a?(Class) && model.is_a?(Class) && model < superclass
         end
 
-        # Ignores anonymous classes and classes that were reloaded.
+        # Ignores anonymous and reloaded classes.
         def live?(resource)
           resource.name && Object.const_defined?(resource.name) && Object.const_get(resource.name).equal?(resource)
         end
@@ -97,7 +99,7 @@ module Castellan
       # @return [Array<Resource::Definition, nil>, nil] one for each step; nil if none has a scope
       def along(column) = @along[column]
 
-      # Calls every scope of the plan, so that their errors are raised before any query.
+      # Calls every scope of the plan, so that errors are raised before any query.
       # @return [Array<String>] their SQL
       def sql(scopes) = @definitions.map { |definition| scopes.of(definition, @adapter)&.subquery || "all" }
 

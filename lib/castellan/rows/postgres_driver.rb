@@ -7,17 +7,18 @@ module Castellan
   module Rows
     # Runs SELECTs with the pg gem, for connections of ActiveRecord and Sequel.
     #
-    #   PostgresDriver.rows(connection, "SELECT … WHERE user_id = ANY($1::bigint[])", [1, 2])   # => PG::Result, values as text
-    #   PostgresDriver.rows(connection, sql, [1, 2], prepared: true)                            # prepared statement
+    #   PostgresDriver.rows(connection, "SELECT … WHERE user_id = ANY($1::bigint[])", [1, 2])
+    #   # => PG::Result with values as text
+    #   PostgresDriver.rows(connection, sql, [1, 2], prepared: true)   # uses a prepared statement
     #
-    # A statement takes at most one bound value: the list of ids.
+    # A statement has at most one bound value: the list of ids.
     module PostgresDriver
       TEXTS = PG::TypeMapAllStrings.new.freeze
       INTEGER_IDS = PG::TextEncoder::Array.new(elements_type: PG::TextEncoder::Integer.new.freeze).freeze
       TEXT_IDS = PG::TextEncoder::Array.new(elements_type: PG::TextEncoder::String.new.freeze).freeze
-      # For a generic plan, PostgreSQL assumes ten ids in each list, so longer lists are not prepared unless
-      # an index finds each id. With an index, a prepared statement saves the planner from estimating every
-      # id, which costs as much as finding the rows.
+      # PostgreSQL makes a generic plan for ten ids in each list, so longer lists are not prepared unless an
+      # index finds each id. With an index, a prepared statement saves the planner from estimating every id,
+      # which costs as much as finding the rows.
       MANY_IDS = 100
       MOST_IDS = 2_000
       # Longer SQL usually contains ids and does not repeat, so it is not prepared.
@@ -40,23 +41,22 @@ module Castellan
         InterruptedConnection.uninterrupted { recover(connection) } unless result
       end
 
-      # @return [Array<String>] the statement's bound values
       def values(ids)
         ids ? [bind(ids)] : NONE
       end
 
-      # @return [Boolean] whether SQL that repeats should be prepared for this number of ids
+      # @return [Boolean] whether repeated SQL should be prepared for this number of ids
       def prepares?(sql, ids, indexed)
         sql.bytesize <= LONGEST && (ids.nil? || ids.size <= (indexed ? MOST_IDS : MANY_IDS))
       end
 
-      # @return [PG::Result] the same, with all values as strings whatever the connection's type map is
+      # @return [PG::Result] the same result, with all values as strings whatever the connection's type map
       def texts(result)
         result.type_map = TEXTS
         result
       end
 
-      # After an interrupt the statement still runs, and the connection's next user would wait for it.
+      # After an interrupt the statement is still running; the connection's next user would wait for it.
       def recover(connection)
         return if connection.finished? || connection.transaction_status != PG::PQTRANS_ACTIVE
 
@@ -75,11 +75,11 @@ module Castellan
       #
       #   InterruptedConnection.recover(connection) { |answers| nil while answers.get_result; true }
       #
-      # Cancels the running statement, which aborts its transaction as any error does. A connection that does
-      # not recover within {SECONDS} (the server hangs, or a second interrupt arrives) is closed; the caller
-      # must then notify its ORM.
+      # Cancels the running statement, which aborts its transaction as any error would. Closes the
+      # connection if it does not recover within {SECONDS} (the server hangs, or a second interrupt
+      # arrives); the caller must then notify its ORM.
       class InterruptedConnection
-        # The time limit, in seconds, for cancelling and reading the remaining results together.
+        # The time limit, in seconds, for cancelling and for reading the remaining results together.
         SECONDS = 1.0
 
         # @yieldparam answers [InterruptedConnection] returns the remaining results
@@ -88,7 +88,7 @@ module Castellan
           new(connection).recover(&drain)
         end
 
-        # Runs an `ensure` block so that a second interrupt does not skip it: that interrupt is raised while
+        # Runs an `ensure` block so that a second interrupt cannot skip it. The interrupt is raised while
         # {.recover} waits, or after the block.
         def self.uninterrupted(&block)
           Thread.handle_interrupt(Object => :never, &block)
@@ -108,7 +108,6 @@ module Castellan
           @connection.finish unless back || @connection.finished?
         end
 
-        # @return [PG::Result, nil]
         # @raise [PG::UnableToSend] if the server sends nothing until the deadline
         def get_result # rubocop:disable Naming/AccessorMethodName -- as PG::Connection calls it
           await while @connection.is_busy
@@ -117,10 +116,9 @@ module Castellan
 
         private
 
-        # @return [Boolean] whether the server accepted the cancellation in time
         def cancel
           Timeout.timeout(SECONDS) { @connection.cancel }.nil?
-        rescue Timeout::Error, ThreadError # ThreadError is raised while the process exits
+        rescue Timeout::Error, ThreadError # ThreadError: the process is exiting
           false
         end
 
@@ -135,22 +133,23 @@ module Castellan
       end
 
       # Sends several SELECTs in one round trip with libpq's pipeline mode (pg 1.5, libpq 14).
-      # Results are read in order, while the server runs the next SELECT.
       #
       #   pipeline = Pipeline.new(connection, queries)
-      #   pipeline.result   # => PG::Result
+      #   pipeline.result   # => PG::Result of the first query, while the server runs the second
       #   pipeline.result
       #   pipeline.close    # in `ensure`
       #
-      # After the last result, or an error, the connection is out of pipeline mode and has no results left.
+      # After the last result, or an error, the connection has left pipeline mode and has no results left.
       # After an error the server skips the remaining SELECTs. After an interrupt, `close` recovers the
       # connection or closes it ({InterruptedConnection}).
       #
-      # Between the results nothing else may use the connection, not even a subscriber to `sql.active_record`.
-      # If your subscribers query the database, set `CASTELLAN_PIPELINE=off`: then each SELECT is a round trip.
+      # Between the results nothing else may use the connection, not even a subscriber to
+      # `sql.active_record`. If your subscribers query the database, set
+      # `CASTELLAN_PIPELINE=off`: then each SELECT is a round trip.
       class Pipeline
         POSSIBLE = PG::Connection.method_defined?(:enter_pipeline_mode)
-        # Whether the driver can defer flushing; otherwise each statement is a system call and wakes the server.
+        # Whether the driver can defer flushing; otherwise each statement costs
+        # a system call and wakes the server.
         GATHERS = PG::Connection.private_method_defined?(:flush_data=)
         private_constant :POSSIBLE, :GATHERS
 
@@ -181,14 +180,14 @@ module Castellan
           retried(error)
         end
 
-        # Recovers the connection if results were not read, or closes it.
+        # Recovers the connection if results remain unread, or closes it.
         def close
           return PostgresDriver.recover(@connection) unless @open # an interrupt may have left a PREPARE running
 
           InterruptedConnection.recover(@connection) { |answers| @synced && leave(answers) }
         end
 
-        # @return [Boolean] whether the connection is unusable, so that its ORM must be notified
+        # @return [Boolean] whether the connection is unusable; its ORM must then be notified
         def lost?
           @connection.finished? || @connection.status == PG::CONNECTION_BAD
         end
@@ -204,8 +203,8 @@ module Castellan
           sync
         end
 
-        # A statement that cannot be prepared is sent unprepared, so that it raises its own error. Inside a
-        # transaction the failed PREPARE has already aborted the transaction.
+        # Sends a statement unprepared if it cannot be prepared, so that it raises its own error. Inside a
+        # transaction, the failed PREPARE has already aborted the transaction.
         def name(query)
           statements.name(query.sql) if prepared?(query)
         rescue PG::Error
@@ -236,10 +235,8 @@ module Castellan
           name ? @connection.send_query_prepared(name, values) : @connection.send_query_params(query.sql, values)
         end
 
-        # Reads the remaining results and leaves pipeline mode.
-        # @return [true]
         def leave(answers = @connection)
-          unless @connection.status == PG::CONNECTION_BAD # a connection that was reset is not in pipeline mode
+          unless @connection.status == PG::CONNECTION_BAD # a reset connection is not in pipeline mode
             sync unless @synced || @connection.pipeline_status == PG::PQ_PIPELINE_OFF
             nil until @connection.pipeline_status == PG::PQ_PIPELINE_OFF || ended?(answers.get_result)
             @connection.exit_pipeline_mode
@@ -259,7 +256,7 @@ module Castellan
           result.result_status == PG::PGRES_PIPELINE_SYNC
         end
 
-        # Sends a statement again, unprepared, if the server no longer has it.
+        # Sends a statement again, unprepared, if the server has deallocated it.
         def retried(error)
           query = @asked[@taken]
           raise error unless query && statements.forgotten?(query.sql, error)
@@ -267,7 +264,7 @@ module Castellan
           again
         end
 
-        # After an error, runs the remaining queries one by one.
+        # After an error, runs the remaining queries one at a time.
         def again
           query = @asked[@taken]
           @taken += 1

@@ -7,15 +7,16 @@ module Castellan
     #   Reader.new(plan, adapter).call(User.where(active: true))                  # => RowSet
     #   Reader.new(plan, adapter).call(Records.new([ada, alan]), viewer: alan)    # => RowSet
     #
-    # Reads each related record once, however many parents it has. Types that rows cannot read (see
-    # {ModelReasons}) are loaded through models, in one statement. Frozen, one for each plan.
+    # Reads each related record once, however many parents it has. Loads types that rows cannot read (see
+    # {ModelReasons}) through models, in one statement. Frozen, one per plan.
     class Reader
-      # Stands for a page of a scope until its relation is needed: building the relation and its SQL costs more than sending
-      # the statement, and most requests repeat one.
+      # Delays building a page's relation, because most requests repeat a page whose SQL is known.
       #
-      #   page = Page.new([*scopes.bound(scope), request.sort, request.page], -> { scopes.page(scopes.order(scope, …), …) })
+      #   page = Page.new([*scopes.bound(scope), request.sort, request.page], -> { scopes.page(…) })
       #   page.key        # pages with equal keys have the same SQL
       #   page.relation   # => the relation or dataset
+      #
+      # Building the relation and its SQL costs more than sending the statement.
       Page = Struct.new(:key, :build) do
         # @return [Object]
         def relation
@@ -23,14 +24,15 @@ module Castellan
         end
       end
 
-      # The rows of a page of several tables, in its order: the id and the position of the type of each.
+      # Lists the rows on a page of several tables, in its order: id and type position of each.
       Places = Struct.new(:places)
 
-      # The SQL of the primary rows, whether they are all of their table and have links of their own, and who reads them.
+      # SQL of the primary rows, whether it reads the whole table and the
+      # links separately, and the NodeReader.
       Statement = Struct.new(:sql, :whole, :reader)
       NOTHING = [].freeze
       NONE = {}.freeze
-      # The SQL of a page with a longer shape or more values is built in each request.
+      # For pages with a longer shape or more values, the SQL is built in each request.
       LONGEST_SHAPE = 4_096
       MOST_VALUES = 100
       private_constant :Statement, :NOTHING, :NONE, :LONGEST_SHAPE, :MOST_VALUES
@@ -54,8 +56,9 @@ module Castellan
 
       # @param scope [Object] the caller's relation or dataset, {Ids::Chosen}, {Page} or {Records}
       # @param viewer [Object, nil] passed to the blocks that take it
-      # @param scopes [ViewerScopes] which rows this viewer may see
-      # @param beside [Reading::Query, nil] sent together with the statement of the scope, if it has one
+      # @param scopes [ViewerScopes] which rows the viewer may see
+      # @param beside [Reading::Query, nil] a query for the same round trip; it
+      #   runs only if `scope` needs a SELECT
       # @return [Plan::RowSet]
       def call(scope, viewer: nil, scopes: ViewerScopes.new(viewer), beside: nil)
         return by_ids_alone(scope.ids, viewer) if @alone && chosen?(scope) && !scope.ids.empty?
@@ -69,7 +72,6 @@ module Castellan
         Plan::RowSet.new(reading.tables.values_at(*@plan.nodes))
       end
 
-      # @return [Object] the node's adapter
       def adapter_of(node)
         @adapters.fetch(node)
       end
@@ -85,8 +87,8 @@ module Castellan
         end
       end
 
-      # Queues the query for a node's rows by ids, or loads its records if rows are not sufficient.
-      # @yieldparam table [Plan::RowSet::Table] the table, after its rows were read
+      # Queues the query for a node's rows by ids, or loads the records if rows are not sufficient.
+      # @yieldparam table [Plan::RowSet::Table] the table, once its rows were read
       def by_ids(node, ids, reading, &found)
         return by_records(node, ids, reading, &found) if @models[node]
 
@@ -117,8 +119,8 @@ module Castellan
         Plan::RowSet::Pairs.new(found, 0, 1, 2)
       end
 
-      # Reads columns and links that records have not loaded, by ids, in one statement.
-      # @param node [Plan::Node] a node of these columns and links alone
+      # Reads the columns and links that records have not loaded, by ids, in one statement.
+      # @param node [Plan::Node] a node with only these columns and links
       # @yieldparam links [Array<Object>] see {Plan::RowSet::Table}
       # @yieldparam coders [Array<Symbol, nil>]
       def part(node, adapter, ids, reading)
@@ -131,7 +133,6 @@ module Castellan
         yield rows, links, reader.coders
       end
 
-      # @return [NodeReader]
       def reader(node, reading)
         @kept[node] || NodeReader.new(node, @adapters.fetch(node), @kept, @models, @scopes, reading.scopes)
       end
@@ -141,12 +142,12 @@ module Castellan
         @scopes.along(column)
       end
 
-      # @return [Boolean] whether its SQL is the same in every request
+      # @return [Boolean] whether the SQL of the node or edge is the same in every request
       def kept?(part)
         @kept.key?(part)
       end
 
-      # Builds the table of rows, and queues the queries for their links and related rows.
+      # Builds the table of the rows, and queues the queries for their links and related rows.
       # @yieldparam table [Plan::RowSet::Table]
       def fill(reader, rows, reading, linkage = linkage(reader, reading))
         table = reading.tables[reader.node] = table(reader, rows, reading.viewer)
@@ -164,14 +165,13 @@ module Castellan
                                 asides: members&.asides, retype: retype)
       end
 
-      # @return [NodeReader, nil] the reader of the only table, if its rows have no links
       def alone
         reader = @kept[@plan.root]
         reader if reader&.by_ids_kept? && @plan.nodes.one? && reader.links.empty? && !@scoped
       end
 
-      # On SQLite, the links of all rows of a table are read by one scan each, in place of a subquery for each row.
-      # @return [NodeReader, nil]
+      # On SQLite, one scan per relationship reads the links of a whole
+      # table, instead of a subquery for each row.
       def whole_reader
         root = @plan.root
         grouped = @kept[root] ? root.edges.select { |edge| @kept[edge]&.kind == :grouped } : []
@@ -182,7 +182,6 @@ module Castellan
         NodeReader.new(root, @adapter, kept, @models, @scopes, whole: true).tap(&:keep)
       end
 
-      # One table by ids needs one SELECT, and no queue of queries.
       def by_ids_alone(ids, viewer)
         @adapter.session do |session|
           sql = @alone.by_ids_sql
@@ -200,7 +199,7 @@ module Castellan
         linkage ? linkage.of(rows) : NOTHING
       end
 
-      # Ids of several types are read from one column, which may be a string.
+      # Related ids of several types are read from one column, which may be a string.
       def key_values(node, ids)
         adapter_of(node).types.integer?(node.definition.id_column) ? Ids.integers(ids) : ids.map(&:to_s)
       end
@@ -215,7 +214,6 @@ module Castellan
         scope.is_a?(Ids::Chosen) && scope.column == @plan.root.definition.id_column
       end
 
-      # Whether the rows need no statement built from the scope.
       def given?(scope)
         scope.is_a?(Records) || scope.is_a?(Places) || chosen?(scope) || @models[@plan.root] ||
           @adapter.scopes.reason(scope.is_a?(Page) ? scope.relation : scope)
@@ -231,7 +229,8 @@ module Castellan
         reading.run
       end
 
-      # Rows of two tables may have one id, so each place in the page has a number, which links to the row.
+      # Rows of two tables may have the same id, so each place on the page
+      # gets a number that links to its row.
       def of_several_tables(root, places, reading)
         numbered = places.each_with_index.map { |(id, kind), number| [number, id, kind] }
         rows = numbered.map { |number,| [number] }
@@ -239,8 +238,8 @@ module Castellan
         reading.tables[root] = Plan::RowSet::Table.new(node: root, rows: rows, coders: [:integer], links: links, computed: NONE)
       end
 
-      # Leases one connection before the SQL is generated: returning it to the pool in between costs as much
-      # as a short SELECT.
+      # Leases one connection before generating the SQL: returning it to the pool in
+      # between costs as much as a short SELECT.
       def by_statement(scope, reading, beside, statement)
         @adapter.session do |session|
           statement ||= statement(scope, reading)
@@ -275,7 +274,6 @@ module Castellan
         Statement.new(sql.freeze, extent == :all && reader.selects?, reader).freeze
       end
 
-      # The relation or dataset of a scope.
       def relation(scope)
         scope.is_a?(Page) || scope.is_a?(Ids::Chosen) ? scope.relation : scope
       end
@@ -286,7 +284,6 @@ module Castellan
         yield table if block_given?
       end
 
-      # @return [String, nil] the SQL condition of the rows that the viewer may see
       def condition(node, reading)
         reading.scopes.of(node.definition, adapter_of(node))&.condition
       end

@@ -6,13 +6,12 @@ module Castellan
     #
     #   reading.add(Reading::Query.new(adapter, sql, [1, 2]) { |rows| … })
     #   reading.run    # sends the waiting queries, and those that their blocks add
-    #
     # Queries that wait at the same time are independent, so those of one database share a round trip: a
-    # document costs one round trip for each level of its include tree. One for each request; not thread-safe.
+    # document costs one round trip for each level of its include tree. One per request; not thread-safe.
     class Reading
       # @return [Object, nil] the viewer, passed to the blocks that take it
-      # @return [ViewerScopes] which rows this viewer may see
-      # @return [Hash{Plan::Node => Plan::RowSet::Table}] by identity
+      # @return [ViewerScopes] which rows the viewer may see
+      # @return [Hash{Plan::Node => Plan::RowSet::Table}] compared by identity
       attr_reader :viewer, :scopes, :tables
 
       def initialize(viewer, scopes = ViewerScopes.new(viewer))
@@ -23,16 +22,16 @@ module Castellan
         @here = {}.compare_by_identity
       end
 
-      # @param query [Query] runs in {#run}
+      # @param query [Query] to run in {#run}
       # @return [Query]
       def add(query)
         @waiting << query
         query
       end
 
-      # Holds one connection from the first query to the last.
+      # Uses one connection from the first query to the last.
       # @param adapter [Object] the adapter of the session
-      # @param session [Object, nil] a session that the caller holds
+      # @param session [Object, nil] a session that the caller has opened
       def run(adapter = nil, session = nil)
         return if @waiting.empty?
         return read_waiting if @session
@@ -66,22 +65,23 @@ module Castellan
         elsewhere.each { |query| query.adapter.session { |session| session.read([query]) } }
       end
 
-      # Memoized, because a model looks for its connection's name in every superclass.
+      # Memoized, because a model searches all superclasses for its connection's name.
       def here?(adapter)
         @here.fetch(adapter) { @here[adapter] = adapter.equal?(@first) || @first.same_database?(adapter) }
       end
 
-      # One SELECT that a {Reading} sends, and the block that receives its rows: arrays or a PG::Result, nil until it has run. `ids` are
-      # those of the SQL's one placeholder; `kept` is true for SQL that repeats, `indexed` where an index finds the rows of one id.
+      # Represents one SELECT and the block that receives its rows.
+      #
+      # `rows` are arrays or a PG::Result, nil until the SELECT has run. `ids` is bound to the SQL's only
+      # placeholder. `kept` is true for SQL that repeats; `indexed` means that an index finds the rows.
       Query = Struct.new(:adapter, :sql, :ids, :kept, :indexed, :rows, :receive) do
         def initialize(adapter, sql, ids, kept = false, indexed = false, &receive) # rubocop:disable Style/OptionalBooleanParameter -- a Hash less
           super(adapter, kept && ids&.size == 1 ? adapter.dialect.single(sql) : sql, ids, kept, indexed, nil, receive)
         end
 
-        # Calls the block with the rows.
         def deliver = receive&.call(rows)
 
-        # Discards the block, so that the rows are ignored.
+        # Makes the query ignore its rows.
         def discard = self.receive = nil
       end
     end

@@ -3,9 +3,10 @@
 module Castellan
   module Rows
     # Reads one node from records: attributes through their readers, and loaded associations.
-    # Columns and links that are not loaded are read as rows, in one statement for all records.
     #
     #   RecordReader.new(reader, node, [ada, alan], reading).table   # => Plan::RowSet::Table
+    #
+    # Reads columns and links that are not loaded as rows, in one statement for all records.
     class RecordReader
       def initialize(reader, node, records, reading)
         @reader = reader
@@ -40,12 +41,12 @@ module Castellan
         values = @typed[position] || walk(member.attribute, position)
         texts(index, values) if values
       rescue StandardError
-        nil # the coder's error names the value
+        nil # the caller raises the coder's error, which names the value
       end
 
       def asides = ComputedMembers::Asides.of(@node, @adapter, -> { @ids }) { |aside| block(aside.computed) }
 
-      # @return [Array<Symbol, nil>] for each position the column of the records' own that is read there
+      # @return [Array<Symbol, nil>] for each position, the record's own column that is read there
       def stored_names
         names = Array.new(@width)
         names[0] = @node.definition.id_column if @node.definition.id_column.is_a?(Symbol)
@@ -70,7 +71,7 @@ module Castellan
         attribute.as_stored ? @instances.stored(@records, name) : @instances.read(@records, name)
       end
 
-      # @param computed [#block, #columns] a computed member; without columns its block takes the record
+      # @param computed [#block, #columns] a computed member; without columns, its block takes the record
       def block(computed)
         block = ComputedMembers::Blocks.bound(computed.block, @reading.viewer)
         return @records.map(&block) unless computed.columns
@@ -93,7 +94,7 @@ module Castellan
         JSONValue.texts(values, @adapter, @node, @node.members[index].attribute.key) { |row| @ids[row] }
       end
 
-      # @param load [Boolean] whether to load associations that are not loaded
+      # @param load [Boolean] whether to load missing associations
       # @return [Array<Object>, nil] the values at the path's end; nil if an association is not loaded
       def walk(attribute, position, load: false)
         along = @reader.along(@node.columns[position]) || []
@@ -104,7 +105,6 @@ module Castellan
         ends&.map { |record| record && @instances.public_send(way, [record], attribute.columns.first).first }
       end
 
-      # @param definition [Resource::Definition, nil] the scoped resource of the related records
       def step(level, association, definition, load)
         missing = level.compact.reject { |record| @instances.loaded?(record, association) }
         return unless missing.empty? || load
@@ -114,7 +114,6 @@ module Castellan
         definition ? @reading.scopes.visible_records(definition, @adapter, found) : found
       end
 
-      # Whether an unloaded path can be read as rows.
       def rows?(attribute)
         !@adapter.model.nil? && @node.definition.id_column.is_a?(Symbol) && @instances.stored?(@records) &&
           ModelReasons.of_path(@adapter, attribute.path, attribute.columns.first, as_stored: attribute.as_stored).nil?
@@ -122,7 +121,6 @@ module Castellan
 
       def unread(links) = @node.edges.each_index.select { |index| links[index].nil? && @node.edges[index].data }
 
-      # Reads by ids what is not loaded: columns at the end of paths, and links.
       def read_unloaded(links)
         unread = unread(links)
         part = Plan::Node.new(definition: @node.definition, path: @node.path, members: [], edges: @node.edges.values_at(*unread),
@@ -147,7 +145,7 @@ module Castellan
         Plan::RowSet::InColumn.new(@width - 1)
       end
 
-      # A record whose row was deleted meanwhile gets nil.
+      # Returns nil for a record whose row was deleted in the meantime.
       def aligned(rows, position)
         @by_id ||= (rows.is_a?(Array) ? rows : rows.values).to_h { |row| [row.first.to_s, row] }
         @ids.map { |id| @by_id[id.to_s]&.at(position) }
@@ -155,15 +153,16 @@ module Castellan
 
       # Reads the links of a node from records, by relationship, together with the related records.
       #
-      # | the relationship's records                     | links are read from                                   |
-      # |------------------------------------------------|-------------------------------------------------------|
-      # | are loaded, or returned by a block             | the records                                           |
-      # | not loaded; the foreign key is sufficient      | the records' own foreign key                          |
-      # | not loaded for any parent                      | rows, in one statement: {#to_a} contains nil          |
-      # | loaded for some parents, or not SQL            | the records, after one preload of the missing ones    |
+      # | related records                                 | links are read from                            |
+      # |-------------------------------------------------|------------------------------------------------|
+      # | loaded, or returned by a block                  | the records                                    |
+      # | not loaded; the foreign key is sufficient       | the records' own foreign key                   |
+      # | not loaded for any parent                       | rows, in one statement: {#to_a} contains nil   |
+      # | loaded for some parents, or not readable in SQL | the records, after one preload of missing ones |
       class Links
         # Finds a record's type in a polymorphic relationship, by its class or the nearest superclass.
-        # @return [Integer, nil] the position of the type in relationship.definitions; nil if a resource with `types` leaves it out
+        # @return [Integer, nil] the type's position in relationship.definitions; nil
+        #   if a resource with `types` omits it
         # @raise [ConfigurationError] if no resource is declared for the record's class
         def self.kind_of(relationship, record)
           kinds = relationship.kinds.map { |kind| kind.is_a?(Class) ? kind.name : kind.to_s }
@@ -185,7 +184,7 @@ module Castellan
           @reading = reading
         end
 
-        # @return [Array<Plan::RowSet::Pairs, nil>] one for each of node.edges; nil if rows must be read
+        # @return [Array<Plan::RowSet::Pairs, nil>] the links of each of node.edges; nil if rows must be read
         def to_a
           @links = []
           @node.edges.each_with_index { |edge, index| @links[index] = link(edge, index) }
@@ -218,7 +217,8 @@ module Castellan
             Link.reason(edge, @adapter, id).nil?
         end
 
-        # Without include, the foreign key is the link, whether or not the related record is loaded or exists.
+        # Without include, the foreign key is the link, even if the related
+        # record is not loaded or does not exist.
         def keys?(edge)
           association = @adapter.association(edge.relationship.association_name)
           !edge.alternatives && association && association.rows?(edge.relationship) && @instances.stored?(@records) &&
@@ -247,7 +247,6 @@ module Castellan
           Plan::RowSet::Pairs.new(Link::Polymorphic.new(edge, @adapter).rows(@ids, types, keys, @reading.scopes), 0, 1, 2)
         end
 
-        # Deduplicates records that were passed twice.
         def linked(edge, found)
           found = @ids.zip(found).uniq(&:first)
           parents = []
@@ -278,7 +277,7 @@ module Castellan
           Plan::RowSet::Pairs.new(pairs, *positions)
         end
 
-        # Also reads the records, if they are included. Ids of records that the viewer may not see are nil.
+        # Also reads the records if they are included. Returns nil for records that the viewer may not see.
         def ids_of(definition, node, records)
           adapter = node ? @reader.adapter_of(node) : @adapter.related(definition.model)
           ids = Ids.of(adapter.instances, records, definition.id_column)

@@ -2,7 +2,7 @@
 
 module Castellan
   module Rows
-    # Wraps records that the caller has loaded, in place of a relation or dataset.
+    # Wraps loaded records, so that they can replace a relation or dataset.
     #
     #   records = Records.new([ada, alan])
     #   records.to_a            # => [ada, alan]
@@ -10,7 +10,8 @@ module Castellan
     #
     # A record is an instance of ActiveRecord or Sequel, any object with readers, or a Hash.
     class Records
-      # @param object [Object, nil] the argument of {Resource.document}; nil is a missing single resource
+      # @param object [Object, nil] the argument of {Resource.document}; nil
+      #   if the single record was not found
       # @return [Records]
       def self.of(object)
         return new([], single: true) if object.nil?
@@ -19,7 +20,7 @@ module Castellan
         new([object], single: true)
       end
 
-      # A relation with a join may return a record several times; documents contain it once.
+      # A relation with a join may return a record several times; documents contain each record once.
       def self.once(object)
         joined = object.respond_to?(:joins_values) && (object.joins_values.any? || object.left_outer_joins_values.any?)
         joined ? object.to_a.uniq : object.to_a
@@ -34,13 +35,13 @@ module Castellan
       # @return [Array<Object>]
       attr_reader :to_a
 
-      # @param single [Boolean] whether the document is of a single resource
+      # @param single [Boolean] whether the document has a single resource
       def initialize(list, single: false)
         @to_a = list
         @single = single
       end
 
-      # @return [Records] these records, without nil
+      # @return [Records] the given records without nil, single if these are
       def only(records) = Records.new(records.compact, single: single?)
       def single? = @single
     end

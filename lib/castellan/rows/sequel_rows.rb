@@ -6,13 +6,12 @@ require_relative "../rows"
 module Castellan
   module Rows
     # Reads rows of a Sequel model or of a dataset (a table, a view, any SELECT).
-    # The SQL comes from the public dataset API and runs on Sequel's connection.
     #
     #   SequelRows.for(MailLog).fetch(plan, MailLog.where(in_or_out: "in"))
     #   SequelRows.for(DB[:company_statistics]).columns   # => [:company_id, :company_name, …]
     #
-    # The result equals what each association's dataset returns. A dataset has no associations. Works with
-    # frozen databases and models. Frozen.
+    # Generates SQL with the public dataset API and runs it on Sequel's connection, also of frozen databases.
+    # Returns the same rows as each association's dataset; a dataset has no associations. Frozen.
     class SequelRows
       include Adapter
 
@@ -43,7 +42,7 @@ module Castellan
       # @return [Array<Symbol>]
       def columns = @dataset.columns
 
-      # @return [Symbol, nil] nil if there is no primary key (a view), or one of several columns
+      # @return [Symbol, nil] nil without a primary key (a view) or with a composite one
       def primary_key
         return types.primary_key unless model?
 
@@ -67,14 +66,15 @@ module Castellan
 
       # @!endgroup
 
-      # Checks out one connection for all statements of the block: each checkout of Sequel's threaded pool gives way to another thread.
-      # @param _name [String, nil] the log of Sequel has no names
+      # Checks out one connection for all statements of the block: each checkout from Sequel's
+      # threaded pool lets another thread run.
+      # @param _name [String, nil] ignored, because Sequel's log has no names
       # @yieldparam session [Session]
       def session(_name = nil)
         Session.open(database, dialect) { |session| yield session }
       end
 
-      # A session ends before the block of its caller does, so there is no connection to release.
+      # Only yields: a session ends before its caller's block, so there is no connection to release.
       def apart
         yield
       end
@@ -98,7 +98,7 @@ module Castellan
 
       def model? = model.is_a?(Class)
 
-      # Reads instances of a Sequel model, or the hashes that a dataset returns, and preloads associations.
+      # Reads instances of a Sequel model, or hashes of a dataset, and preloads associations.
       #
       #   instances = SequelRows.for(MailLog).instances
       #   instances.loaded?(log, :category)   # => false
@@ -137,11 +137,12 @@ module Castellan
         end
       end
 
-      # Runs SELECTs on one of Sequel's connections, in the caller's transaction, with Sequel's log and errors.
+      # Runs SELECTs on Sequel's connection, in the caller's transaction, with Sequel's log and errors.
       #
-      #   Session.open(DB, Dialect.for(:sqlite)) { |session| session.rows("SELECT id FROM users") }   # => [[1], [2]], on PostgreSQL a PG::Result
+      #   Session.open(DB, Dialect.for(:sqlite)) { |session| session.rows("SELECT id FROM users") }
+      #   # => [[1], [2]], on PostgreSQL a PG::Result
       #
-      # Reads go to the :read_only server of a sharded database, as a dataset's do.
+      # Reads from the :read_only server of a sharded database, like a dataset.
       class Session
         include ColumnValues
 
@@ -161,7 +162,7 @@ module Castellan
           raise interrupt || error
         end
 
-        # Sequel removes a connection from its pool when this error leaves `synchronize`.
+        # Sequel removes a connection from its pool if this error leaves `synchronize`.
         # @raise [Sequel::DatabaseDisconnectError] if an interrupt has closed the connection
         def self.disconnected(connection)
           return unless connection.finished?
@@ -217,7 +218,7 @@ module Castellan
           PostgresDriver.rows(@connection, sql, ids, prepared: kept && direct?, indexed: indexed)
         end
 
-        # Behind a connection pooler, statements are neither prepared nor sent in a pipeline, which it may not support.
+        # A connection pooler may not support prepared statements and pipelines.
         def direct? = PostgresStatements.for(@connection).direct?
       end
     end

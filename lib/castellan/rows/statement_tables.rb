@@ -2,17 +2,16 @@
 
 module Castellan
   module Rows
-    # Finds the tables that a statement reads, with the database's catalogs.
-    # Returns the reason as a String if they are not certain.
+    # Finds the tables that a statement reads, or why they are uncertain, with the database's catalogs.
     #
     #   StatementTables.new(adapter).call("SELECT * FROM users, roles")         # => ["roles", "users"]
     #   StatementTables.new(adapter).call("SELECT * FROM users WHERE f(id)")    # => "it calls f"
     #
-    # Results are cached for statements that differ only in literals. Not certain are views, functions that are
-    # not immutable or not built in, tables of other databases, and row-level security.
+    # Caches results for statements that differ only in literals. Tables are uncertain with views, functions
+    # that are not immutable or not built in, tables of other databases, and row-level security.
     class StatementTables
       LIMIT = 500
-      # Texts that PostgreSQL may read as the current time.
+      # Strings that PostgreSQL may read as the current time.
       DAY = /(?<![a-z])(?:now|today|tomorrow|yesterday)(?![a-z])/i
       private_constant :LIMIT
 
@@ -22,7 +21,7 @@ module Castellan
         freeze
       end
 
-      # @return [Array<String>, String] the tables, or the reason why they are not certain
+      # @return [Array<String>, String] the tables, or why they are uncertain
       def call(sql)
         words = Words.new(sql, postgres: @adapter.dialect.name == :postgres)
         return "it contains #{words.reason}" if words.reason
@@ -51,10 +50,12 @@ module Castellan
           (defined?(::Sequel::Error) && error.is_a?(::Sequel::Error))
       end
 
-      # Looks every identifier up in PostgreSQL's catalogs. PostgreSQL reads no table that a statement does not
-      # name, but through what is refused. A table too many only invalidates a document too often.
+      # Looks up every identifier in PostgreSQL's catalogs.
       #
       #   Postgres.new(session).call(sql, Words.new(sql))   # => ["billing.invoices", "users"], or the reason
+      #
+      # PostgreSQL reads only tables that the statement names, except through constructs that are refused
+      # here. A superfluous table only invalidates a document too often.
       class Postgres
         RELATIONS = <<~SQL
           SELECT DISTINCT c.relkind::text, c.relrowsecurity::text, pg_table_is_visible(c.oid)::text, n.nspname, c.relname
@@ -70,7 +71,7 @@ module Castellan
           SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY($1::text[]) AND pronargs = 1
           AND EXISTS (SELECT 1 FROM pg_catalog.pg_type WHERE oid = proargtypes[0] AND typtype = 'c') LIMIT 1
         SQL
-        # Those of extensions (citext's =) are immutable.
+        # Operators of extensions, such as citext's =, are immutable.
         OPERATORS = <<~SQL
           SELECT oprname FROM pg_catalog.pg_operator JOIN pg_catalog.pg_proc ON pg_proc.oid = oprcode
           WHERE oprnamespace <> 'pg_catalog'::regnamespace AND provolatile <> 'i'
@@ -84,7 +85,7 @@ module Castellan
           @session = session
         end
 
-        # @return [Array<String>, String] the tables, or the reason why they are not certain
+        # @return [Array<String>, String] the tables, or why they are uncertain
         def call(sql, words)
           called = called(FUNCTIONS, words.calls) || called(ROW_FUNCTIONS, words.names.map(&:last)) ||
                    called(OPERATORS, sql.scan(SYMBOLS) | UNWRITTEN)
@@ -97,8 +98,8 @@ module Castellan
 
         private
 
-        # Raises an error for a statement that cannot run, because its tables may be created later. In a transaction
-        # the error would abort what the caller does.
+        # Raises an error for a statement that cannot run, because its tables may be created later. The
+        # savepoint keeps the error from aborting the caller's transaction.
         def explain(raw, sql)
           inside = raw.transaction_status == PG::PQTRANS_INTRANS
           raw.exec("SAVEPOINT castellan_explain") if inside
@@ -110,7 +111,7 @@ module Castellan
         def roll_back(raw)
           PostgresDriver.recover(raw)
           raw.exec("ROLLBACK TO SAVEPOINT castellan_explain; RELEASE SAVEPOINT castellan_explain") unless raw.finished?
-        rescue PG::Error # SAVEPOINT itself was interrupted, and the transaction stays aborted
+        rescue PG::Error # SAVEPOINT itself was interrupted, so the transaction stays aborted
           nil
         end
 
@@ -136,7 +137,7 @@ module Castellan
         def quoted(name) = name.map { |part| "\"#{part.gsub('"', '""')}\"" }.join(".")
       end
 
-      # Prepares the statement on SQLite with an authorizer callback, which is called for each table and function.
+      # Prepares the statement with an authorizer callback, which SQLite calls per table and function.
       #
       #   Sqlite.new(raw).call(sql, Words.new(sql, postgres: false))   # => ["users"], or the reason
       class Sqlite
@@ -144,12 +145,12 @@ module Castellan
         FUNCTION = 31
         KINDS = "SELECT name, CASE WHEN sql LIKE 'CREATE VIRTUAL%' THEN 'virtual table' ELSE type END FROM main.sqlite_master " \
                 "WHERE type IN ('table', 'view') UNION ALL SELECT name, 'temporary ' || type FROM sqlite_temp_master"
-        # Finds functions that the application defines, and scalar functions that are not deterministic (SQLite
-        # does not flag aggregates and window functions as deterministic).
+        # Finds functions that the application defines, and scalar functions that are not deterministic
+        # (SQLite does not flag aggregates and window functions as deterministic).
         UNSAFE = "SELECT 1 FROM pragma_function_list WHERE lower(name) = ? AND name NOT IN ('like', 'glob') " \
                  "AND (NOT builtin OR (type = 's' AND NOT flags & 2048)) LIMIT 1"
         CLOCK = %w[date time datetime julianday unixepoch strftime timediff current_date current_time current_timestamp].freeze
-        # Table-valued functions that read nothing.
+        # Table-valued functions that read no table.
         OWN = %w[json_each json_tree].freeze
         private_constant :READ, :FUNCTION, :KINDS, :UNSAFE, :CLOCK, :OWN
 
@@ -159,9 +160,9 @@ module Castellan
           @functions = []
         end
 
-        # @return [Array<String>, String] the tables, or the reason why they are not certain
+        # @return [Array<String>, String] the tables, or why they are uncertain
         def call(sql, words)
-          internal = words.names.flatten.find { |name| name.start_with?("sqlite_") } # also read to find table-valued functions
+          internal = words.names.flatten.find { |name| name.start_with?("sqlite_") } # SQLite also reads them to find table-valued functions
           return "#{internal} is no plain table" if internal
 
           prepare(sql)
@@ -174,7 +175,7 @@ module Castellan
 
         private
 
-        # Restores the application's own authorizer afterwards.
+        # Restores the application's authorizer afterwards.
         def prepare(sql)
           before = @raw.instance_variable_get(:@authorizer)
           @raw.authorizer = method(:note)
@@ -209,20 +210,20 @@ module Castellan
       # Scans a statement for identifiers, function calls and literals.
       #
       #   words = Words.new(%(SELECT lower(u.name) FROM "users" u WHERE id = 7 AND name = 'Ada'))
-      #   words.names      # => [["lower"], ["u"], ["name"], ["u", "name"], ["users"], …], qualified names also by their parts
+      #   words.names      # => [["lower"], ["u"], ["name"], ["u", "name"], …], qualified names also in parts
       #   words.calls      # => ["lower"]
       #   words.skeleton   # => the SQL without the values of strings and numbers
       #   Words.new("SELECT E'\\''").reason   # => "an escape string"
       #
-      # It has no grammar, so keywords are names too, and it refuses what it cannot read for certain, as well as
-      # what PostgreSQL replaces by the current time or user.
+      # Has no grammar: names include keywords, and SQL that it cannot read with certainty, or that PostgreSQL
+      # replaces by the current time or user, gets a reason.
       class Words
         QUOTED = /"(?:[^"]|"")*"|`(?:[^`]|``)*`/
         NAME = /#{QUOTED}|[a-z_[^\x00-\x7F]][\w$[^\x00-\x7F]]*/i
         TEXT = /(#{QUOTED})|'((?:[^']|'')*)'/
         NUMBER = /(?<![\w$])\d[\w.]*/
         CAST = /(''|#{NUMBER})?\s*::\s*([\w"]*)/
-        # Other casts may read a text as the current time.
+        # Other casts may read a string as the current time.
         PLAIN = "smallint|integer|int[248]?|bigint|numeric|decimal|real|float[48]?|double|bool(?:ean)?|text|citext|" \
                 "varchar|char(?:acter)?|bpchar|bytea|uuid|jsonb?|bit"
         UNCERTAIN = {
@@ -240,13 +241,13 @@ module Castellan
                    skip\s+locked|xmltable|json_table|json_value|json_query)\b/ix
         private_constant :QUOTED, :TEXT, :NAME, :NUMBER, :CAST, :PLAIN, :UNCERTAIN, :UNCERTAIN_ON_POSTGRES, :AMBIENT
 
-        # @return [String, nil] what makes the statement uncertain
+        # @return [String, nil] the construct that makes the tables uncertain
         # @return [Array<Array<String>>] names and qualified names, unquoted ones in lower case
         # @return [Array<String>] the names before an opening parenthesis
         # @return [String]
         attr_reader :reason, :names, :calls, :skeleton
 
-        # @param postgres [Boolean] whether [ opens an array and not a name, and 'today' is a time
+        # @param postgres [Boolean] whether [ opens an array instead of quoting a name, and 'today' is a time
         def initialize(sql, postgres: true)
           @postgres = postgres
           strings = []
@@ -262,7 +263,7 @@ module Castellan
 
         private
 
-        # @param outside [String] the SQL without the contents of strings and of quoted names
+        # @param outside [String] the SQL without the contents of strings and quoted names
         def uncertain(outside, strings)
           patterns = @postgres ? { **UNCERTAIN, **UNCERTAIN_ON_POSTGRES } : { "a name in brackets" => /\[/, **UNCERTAIN }
           found, = patterns.find { |_, pattern| pattern.match?(outside) }

@@ -2,20 +2,21 @@
 
 module Castellan
   module Rows
-    # Lists all tables that a plan's statements read, or returns why they are not certain.
-    # Frozen, one for each plan.
+    # Lists all tables that a plan's statements read, or returns why they are uncertain.
     #
     #   tables = TablesRead.for(plan, adapter)
     #   tables.call(User.where(active: true).to_sql)   # => ["users", "roles", "assignments"]
-    #   tables.reasons                                 # => ["users, label: …"], why they can never be known
+    #   tables.reasons                                 # => ["users, label: …"], why they are always uncertain
     #   tables.scopes                                  # => SQL of associations whose scopes may change
     #
-    # Uses {StatementTables}. Not certain for plans with blocks that take a record: Ruby may read any table.
+    # Uses {StatementTables}. Uncertain for plans with blocks that take a record, because Ruby may
+    # read any table. Frozen, one per plan.
     class TablesRead
-      # An association that a plan reads: `owner_key` of the root's rows, or nil; `definition`, whose scope narrows its rows.
+      # Represents an association that a plan reads, the root's column with its key, and the related resource.
       Link = Struct.new(:sql, :owner_key, :definition) do
-        # @param root [Hash{String => String}] the values in all rows of the root
-        # @return [Array<Array(String, String)>] columns and values in all rows of the table that it reads
+        # @param root [Hash{String => String}] values that are the same in all rows of the root's table
+        # @return [Array<Array(String, String)>] columns and values that are
+        #   the same in all rows that it reads
         def values(table, root)
           scope = yield(definition) if definition
           own = Equality.of(sql, table).to_a.filter_map do |column, value|
@@ -25,14 +26,15 @@ module Castellan
           own | (scope ? Equality.of(scope, table).to_a : [])
         end
       end
-      LONGEST_SHAPE = 4_096 # bytes; the tables of longer ones are not kept
+      LONGEST_SHAPE = 4_096 # bytes; longer shapes are not cached
       private_constant :Link, :LONGEST_SHAPE
 
       def self.for(plan, adapter)
         plan.derive([:tables_read, adapter.model]) { new(plan, adapter) }
       end
 
-      # @return [Array<String>] for each type whose tables can never be known, what reads others
+      # @return [Array<String>] for each type whose tables cannot be
+      #   determined, the member that may read others
       attr_reader :reasons
 
       def initialize(plan, adapter)
@@ -48,8 +50,8 @@ module Castellan
         freeze
       end
 
-      # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
-      # @return [Array<String>, String] the tables, or why they are not certain
+      # @param further [Array<String>] additional SQL in the plan's statements: resource scopes
+      # @return [Array<String>, String] the tables, or why they are uncertain
       def call(scope_sql, further = [])
         never = reasons.first || @elsewhere and return never
 
@@ -59,20 +61,21 @@ module Castellan
         end.uniq
       end
 
-      # Keeps the tables by the shape of the scope, but where an association's scope may choose others in each request.
+      # Caches the tables by the shape of the scope, unless an association's scope
+      # may read other tables in each request.
       # @param shape [String] see {Scopes#identity}
-      # @yieldreturn [Array<String>, String] what {#call} returned
+      # @yieldreturn [Array<String>, String] the result of {#call}
       # @return [Array<String>, String]
       def of_shape(shape)
         changing? || shape.bytesize > LONGEST_SHAPE ? yield : @of_shapes.fetch(shape) { yield.freeze }
       end
 
-      # Finds the tables of which all statements read rows with one value of a column only.
-      # @param columns [Array<String>] in the order of preference
-      # @param scope_sql [String] the statement that chooses the root's rows
+      # Finds the tables from which all statements read only rows with one value in a column.
+      # @param columns [Array<String>] in order of preference
+      # @param scope_sql [String] the statement that selects the root's rows
       # @yieldparam definition [Resource::Definition]
-      # @yieldreturn [String, nil] SQL of its scope
-      # @return [Array<Array(String, String, String)>] tables, with column and value
+      # @yieldreturn [String, nil] the SQL of the definition's scope
+      # @return [Array<Array(String, String, String)>] table, column and value
       def parts(columns, scope_sql, further = [], &scope)
         further -= ["all"]
         return [] unless [scope_sql, *further, *scopes].all? { |sql| tables_of(sql).is_a?(Array) } # a value such as 'today' is uncertain
@@ -88,13 +91,13 @@ module Castellan
         found.filter_map { |table, values| columns.map { |column| [table, *values.assoc(column)] }.find { |part| part.size == 3 } }
       end
 
-      # @return [Boolean] whether the scope of an association may choose other tables in each request
+      # @return [Boolean] whether the scope of an association may read other tables in each request
       def changing? = @scoped.any?
 
-      # @return [Array<String>] the SQL, in this request, of the associations whose scopes may change
+      # @return [Array<String>] SQL of the associations whose scopes may change, for this request
       def scopes = @scoped.map { |association| association.lazy.whole_sql }
 
-      # @return [Array<String>] SQL, in this request, of the associations that the plan reads
+      # @return [Array<String>] SQL of all associations that the plan reads, for this request
       def associations = @fixed + scopes
 
       private
@@ -121,7 +124,7 @@ module Castellan
         reasons.map { |reason| "#{node.definition.type}, #{reason}" }
       end
 
-      # Polymorphic links are in the row itself; a scope that hides the related record is in no statement.
+      # Polymorphic ids are in the row itself, so no statement contains the scope that hides a related record.
       def hidden(edge, adapter)
         return if edge.alternatives.nil? || edge.relationship.itself?
 
@@ -149,7 +152,7 @@ module Castellan
         end
       end
 
-      # A limit applies before the scope of the related resource, and so does the choice of a has_one.
+      # A limit, and the choice of a has_one's row, apply before the related resource's scope.
       def link(association, of_root, edge)
         return unless association.stable?
 
@@ -165,7 +168,7 @@ module Castellan
         @elsewhere ||= "#{adapter.table} is in another database than #{@adapter.table}"
       end
 
-      # {PlanScopes#sql} writes "all" for a scope that hides nothing from the viewer.
+      # {PlanScopes#sql} returns "all" for a scope that hides nothing from the viewer.
       def statements(scope_sql, further) = [*associations, scope_sql, *(further - ["all"])].uniq
     end
   end

@@ -2,15 +2,16 @@
 
 module Castellan
   module Rows
-    # Answers for all records of a collection what one of them is about to query.
+    # Loads associations for all records of a collection when the first of them is about to query.
     #
     #   Together.render do
     #     Together.current.add(users)
     #     users.map { |user| user.posts.map(&:title) }   # one query for the posts of all users
     #   end
     #
-    # The answers are kept here, not in the records: an association is loaded when the record itself walks it, so
-    # that nothing but the number of queries changes. One for each document, used by the fiber that renders it.
+    # Stores the results here and not in the records: an association becomes loaded only if
+    # its own record uses it, so that nothing but the number of queries changes. One per
+    # document, used by the fiber that renders it.
     class Together
       # Returned by {#answer} if the record must query for itself.
       NONE = Object.new.freeze
@@ -19,9 +20,9 @@ module Castellan
       private_constant :Siblings
 
       class << self
-        # Renders a document. A document inside another one shares its records.
-        # @param wanted [Boolean, nil] nil: as the surrounding document, or {Castellan.together}
-        # @return [Object] the result of the block
+        # Renders a document. A document within another one shares its records.
+        # @param wanted [Boolean, nil] nil: like the surrounding document, or {Castellan.together}
+        # @return [Object] the block's result
         def render(wanted = nil, &block)
           around = Recording.together
           wanted = around.nil? ? Castellan.together : around if wanted.nil?
@@ -35,8 +36,8 @@ module Castellan
         # @return [Together, nil] the document that the current fiber renders
         def current = Recording.together || nil
 
-        # @param value [Object] an option of the application
-        # @param place [String] where it was given
+        # @param value [Object] the value of an option
+        # @param place [String] the option's name, for the error
         # @return [Boolean, nil]
         # @raise [ConfigurationError]
         def checked(value, place)
@@ -45,7 +46,7 @@ module Castellan
           raise ConfigurationError, "#{place} must be true or false, got #{value.inspect[0, 60]}"
         end
 
-        # @param back [Boolean] whether a record refers back to one owner, so that owners cannot share it
+        # @param back [Boolean] whether a target refers back to one owner, so that owners cannot share it
         # @return [Hash] the targets by owner, compared by identity
         def answers(owners, targets, back:)
           counts = back ? targets.group_by(&:__id__).transform_values(&:size) : {}
@@ -54,7 +55,7 @@ module Castellan
           end
         end
 
-        # @return [Module] of the record's library
+        # @return [Module] the Siblings module of the record's ORM
         def source_of(record) = sources.find { |source| source.record?(record) }
 
         private
@@ -70,17 +71,17 @@ module Castellan
         @unexplored = []
       end
 
-      # @param records [Array<Object>] loaded in one collection
+      # @param records [Array<Object>] records that were loaded together
       # @return [void]
       def add(records)
         @added << records unless records.empty?
       end
 
-      # @param query [Object] equal for all siblings
-      # @param keep [Boolean] whether the answer is kept for a second query of the record
+      # @param query [Object] identifies the query; equal for all siblings
+      # @param keep [Boolean] whether to keep the result for a second query of the record
       # @yieldparam siblings [Array<Object>] the record and those that were loaded with it
-      # @yieldreturn [Hash, nil] answers by record, compared by identity; nil: each must query for itself
-      # @return [Object] the answer, or {NONE}
+      # @yieldreturn [Hash, nil] results by record, compared by identity; nil if each must query for itself
+      # @return [Object] the result, or {NONE}
       def answer(record, query, keep: false)
         siblings = siblings_of(record)
         answers = siblings.answers[query]
@@ -114,7 +115,7 @@ module Castellan
         siblings
       end
 
-      # Finds the records that the application preloaded with others.
+      # Groups the records that the application has preloaded with others.
       def explore(siblings)
         found = Hash.new { |hash, name| hash[name] = [] }
         siblings.records.each do |record|

@@ -2,27 +2,27 @@
 
 module Castellan
   module Rows
-    # Selects which rows of several tables are on a page, in one order: one statement, whose parts read no more than the page needs.
+    # Selects the rows on a page of several tables, in one order, with one statement.
     #
     #   union = Union.new([issues, comments])               # renderings of the types, whose rows are filtered
-    #   union.rows(limit: 20, offset: 40)                   # => [["1", "7", nil, "7", "2026-01-31 12:00:00"], …]
+    #   union.rows(limit: 20, offset: 40)                   # => [["1", "7", nil, "7", "2026-01-31 …"], …]
     #   union.place(row)                                    # => ["7", 1], the id and the position of the type
     #   union.rows(limit: 20, after: union.cursor(row))     # => the rows that follow
     #
-    # Rows with equal values come in the order of the types, then of their keys. An index on the sort columns and the key of each table
-    # finds its part.
+    # Each table reads no more rows than the page needs, through an index on the sort columns and the primary
+    # key. Rows with equal values are ordered by type, then by key.
     class Union
       # The rows of one type, and their order.
       Part = Struct.new(:adapter, :scope, :keyset, :id_column) do
         def key_sql = adapter.types.qualified(keyset.keys.first)
         def integer? = adapter.types.integer?(keyset.keys.first)
 
-        # @return [Object] a value of the key, of its text in a cursor; nil if it is none
+        # @return [Object, nil] the key for its string in a cursor; nil if it is invalid
         def key(text)
           integer? ? Integer(text.to_s, 10, exception: false) : text
         end
       end
-      COLUMNS = 4 # the type, the id, the key as a number or as text
+      COLUMNS = 4 # the type, the id, the key as a number, the key as text
       BOTH = { asc: :desc, desc: :asc }.freeze
       private_constant :Part, :COLUMNS, :BOTH
 
@@ -37,8 +37,8 @@ module Castellan
       end
 
       # @param limit [Integer, nil]
-      # @param after [Array, nil] a cursor, and whether its own row is selected
-      # @param before [Array, nil] the same
+      # @param after [Array, nil] a cursor, and whether its own row is selected too
+      # @param before [Array, nil] like `after`
       # @return [Array<Array>] see {#place} and {#cursor}
       def rows(reversed: false, **around)
         adapter = @parts.first.adapter
@@ -59,10 +59,10 @@ module Castellan
       # @return [Array(String, Integer)] the id and the position of the type
       def place(row) = [row[1].to_s, row[0].to_i]
 
-      # @return [Array] the values of the sort columns, the position of the type and the key, as in a cursor
+      # @return [Array] the values of the sort columns, the type's position and the key
       def cursor(row) = [*row.drop(COLUMNS), row[0].to_i, row[2] || row[3]]
 
-      # @param values [Array] which a client may have written
+      # @param values [Array] a cursor, which the client may have changed
       # @return [Boolean] whether they are a {#cursor} of this order
       def values?(values)
         return false unless values.is_a?(Array) && values.size == @directions.size + 2
@@ -72,12 +72,12 @@ module Castellan
         !part.nil? && !part.key(key).nil? && part.keyset.values?(of_part(part, sorted, key))
       end
 
-      # @return [Symbol, Array<Symbol>, nil] a column whose values cannot be part of a cursor
+      # @return [Symbol, Array<Symbol>, nil] the sort column or path whose values a cursor cannot contain
       def uncomparable = @parts.filter_map { |part| part.keyset.uncomparable }.first
 
       private
 
-      # A scope that groups rows, or orders joined tables, is a condition on the keys.
+      # A scope that groups rows, or orders joined tables, becomes a condition on the keys.
       def within_keys(type)
         scopes = type.adapter.scopes
         return type.narrowed unless scopes.reason(type.narrowed)
@@ -103,7 +103,7 @@ module Castellan
         columns.each_with_index.map { |sql, index| "#{sql} AS castellan_#{index}" }.join(", ")
       end
 
-      # The rows of another type with the values of a cursor are all before its row, or all after it.
+      # Rows of other types that equal the cursor's sort values are all before its row, or all after it.
       def beyond(part, kind, values, inclusive, side)
         *sorted, other, key = values
         return part.keyset.beyond(of_part(part, sorted, key), side, inclusive: inclusive) if kind == other
@@ -114,7 +114,7 @@ module Castellan
         part.keyset.beyond(sorted, side, inclusive: within)
       end
 
-      # Where the key itself is sorted by, it is not added.
+      # Does not add the key if it is already a sort column.
       def of_part(part, sorted, key) = [*sorted, part.key(key)].first(part.keyset.expressions.size)
 
       def order(reversed)

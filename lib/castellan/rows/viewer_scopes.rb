@@ -3,10 +3,11 @@
 module Castellan
   module Rows
     # Determines which rows of each resource one viewer may see.
-    # Calls each resource's `scope` at most once per document.
     #
     #   scopes = ViewerScopes.new(current_user)
     #   scopes.of(TaskResource.definition, adapter)   # => ScopedRows; nil if all rows are visible
+    #
+    # Calls each resource's `scope` at most once per document.
     class ViewerScopes
       def initialize(viewer)
         @viewer = viewer
@@ -14,7 +15,7 @@ module Castellan
       end
 
       # @param adapter [Object] any adapter of the same database
-      # @return [ScopedRows, nil] nil without a scope, or if it returns the relation unchanged
+      # @return [ScopedRows, nil] nil if there is no scope, or if it returns the relation unchanged
       # @raise [DeclarationError] if the scope returns anything but a relation or dataset of the model
       def of(definition, adapter)
         return unless definition.scope
@@ -23,7 +24,7 @@ module Castellan
       end
 
       # @param given [Object, nil] a relation or dataset of the model; nil means all rows
-      # @return [Object] the same, restricted to the rows that the viewer may see
+      # @return [Object] the given rows that the viewer may see
       def narrow(definition, adapter, given = nil)
         visible = of(definition, adapter) or return given || adapter.scopes.all
         given ? visible.narrow(given) : visible.all
@@ -45,14 +46,14 @@ module Castellan
         related = adapter.related(definition.model)
         there = records.compact
         ids = visible_ids(definition, adapter, Ids.of(Rows.adapter_for(related, there).instances, there, definition.id_column))
-        hidden = {}.compare_by_identity # compared by identity, because several instances of a record may be equal
+        hidden = {}.compare_by_identity # by identity, because several instances of a record may be equal
         there.zip(ids) { |record, id| hidden[record] = true if id.nil? }
         records.map { |record| record unless hidden.key?(record) }
       end
 
       private
 
-      # The scope of the resource that names a type in `types` applies besides its own.
+      # Applies the scope of a type's resource and that of the resource that lists it in `types`.
       def within(definition, adapter)
         adapter = adapter.related(definition.model)
         definition.scopes_around.reduce(visible(definition, adapter)) do |inner, around|
@@ -74,7 +75,7 @@ module Castellan
                                    "nothing", location: definition.scope.location)
       end
 
-      # `where!` of ActiveRecord changes the relation and returns it; datasets of Sequel are frozen.
+      # ActiveRecord's `where!` changes the relation and returns it; Sequel's datasets are frozen.
       def unchanged?(scope, adapter)
         scope.frozen? || !scope.respond_to?(:values) || scope.values == adapter.scopes.all.values
       end
@@ -86,13 +87,13 @@ module Castellan
       end
 
       # Restricts the rows of a scoped resource to those that a viewer may see, with an SQL condition.
-      # One for each document.
       #
       #   visible = ScopedRows.new(TaskResource.definition, adapter, Task.where(team: 7))
-      #   visible.condition    # => "tasks"."id" IN (SELECT "tasks"."id" FROM "tasks" WHERE "tasks"."team_id" = 7)
-      #   visible.ids([1, 2])  # => { "1" => true }: the second is out of scope
+      #   visible.condition    # => "tasks"."id" IN (SELECT "tasks"."id" FROM "tasks" WHERE …)
+      #   visible.ids([1, 2])  # => { "1" => true }: the viewer may not see the second
       #
-      # The condition is a subquery by primary key, so that the scope's joins, LIMIT or GROUP BY stay inside.
+      # The condition is a subquery by primary key, so that the scope's joins, LIMIT or GROUP
+      # BY stay inside it. One per document.
       class ScopedRows
         # @return [Object] the scope's result: a relation or dataset
         attr_reader :relation
@@ -104,7 +105,7 @@ module Castellan
           @relation = relation
         end
 
-        # @return [Array<Symbol>] the primary key's columns, otherwise those of the resource's id
+        # @return [Array<Symbol>] the primary key's columns, or the columns of the resource's id without one
         def keys
           @keys ||= @adapter.scopes.keys || [*@definition.id_column]
         end
@@ -123,13 +124,13 @@ module Castellan
         end
 
         # @param scope [Object] a relation or dataset of the resource's model
-        # @return [Object] the same, restricted to the rows that the viewer may see
+        # @return [Object] the scope's rows that the viewer may see
         def narrow(scope) = @adapter.scopes.where_sql(scope, condition)
 
         # @return [Object] all rows that the viewer may see, for a collection
         def all = @adapter.scopes.plain?(relation) ? relation : narrow(@adapter.scopes.all)
 
-        # @param ids [Array<Object>] nil is never visible
+        # @param ids [Array<Object>] may contain nil
         # @return [Hash{String => true}] the ids that the viewer may see, as strings
         def ids(ids)
           ids = ids.compact.uniq

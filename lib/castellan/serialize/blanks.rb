@@ -2,10 +2,10 @@
 
 module Castellan
   module Serialize
-    # Fills the holes of a body; in this form they are cached. Frozen.
+    # Fills the placeholders (holes) of a body. Documents are cached in this form. Frozen.
     #
     #   blanks = Blanks.of([76, 0, "7"])
-    #   blanks.cuts                           # => "a76a*", a format of String#unpack that cuts the body at its holes
+    #   blanks.cuts                           # => "a76a*", a String#unpack format that cuts at the holes
     #   values = blanks.values(batches, ada)  # => ["true"]
     #   blanks.fill(body, values)             # => '{"data":[{"type":"posts", … "read_before":true}}]}'
     Blanks = Struct.new(:cuts, :numbers, :ids) do
@@ -26,11 +26,11 @@ module Castellan
         freeze
       end
 
-      # @param batches [Array<#call>] one per position in plan.holes; called with the ids (Strings) of the
-      #   document's records and the viewer; returns the ids for which the attribute is true, or a Hash from
-      #   id to value
+      # @param batches [Array<#call>] one per position in plan.holes; takes the ids (Strings)
+      #   of the document's records and the viewer; returns the ids for which the attribute
+      #   is true, or a Hash from id to value
       # @param viewer [Object, nil]
-      # @return [Array<String>] JSON text for each hole
+      # @return [Array<String>] JSON for each hole
       def values(batches, viewer)
         return answers(batches.first, ids, viewer) if batches.size == 1
 
@@ -47,12 +47,12 @@ module Castellan
         (Native.fill(body, cuts, values) if defined?(Native)) || interleave(body, values)
       end
 
-      # Does what {#fill} does, without the C extension.
+      # Implements {#fill} without the C extension.
       def interleave(body, values)
         buffer = String.new(capacity: body.bytesize + (values.size * 8))
         parts = body.unpack(cuts)
         index = 0
-        while (value = values[index]) # blocks cost as much as what they append
+        while (value = values[index]) # `while`, because a block would cost as much as appending
           buffer << parts[index] << value
           index += 1
         end
@@ -60,7 +60,7 @@ module Castellan
       end
 
       # @param values [Array<String>] see {#values}
-      # @return [String] one text for all of them: JSON contains no NUL
+      # @return [String] the values in one string; JSON contains no NUL
       def self.joined(values) = values.join("\0")
 
       private
@@ -76,7 +76,6 @@ module Castellan
         truths.values_at(*ids)
       end
 
-      # Binary, like the parts of the body.
       def text(value)
         case value
         when true then "true"

@@ -2,7 +2,7 @@
 
 module Castellan
   module Serialize
-    # Formats a decimal number like `BigDecimal#to_s("F")`, from its text alone, so that no digit changes.
+    # Formats decimals like `BigDecimal#to_s("F")`, from their string, so that no digit changes.
     #
     #   Decimal.text("12.50")   # => "12.5"
     #   Decimal.text("12")      # => "12.0"

@@ -2,21 +2,23 @@
 
 module Castellan
   module Serialize
-    # Finds the records that a document includes: each once, after those that it includes itself.
+    # Finds the records that a document includes: each once, after the records that it includes itself.
     #
     #   walk = IncludedWalk.new { |place, record, visit| visit.call(inner, related, "7") }
     #   walk.from(place, record)
     #   walk.found   # => [#<Found record=related places=[inner]>]
     #
-    # A *place* is one step of the include with the type of its records (`type`); a record is walked once at each place.
+    # A *place* is one step of the include path with the type of its records
+    # (`type`). A record is visited once per place.
     class IncludedWalk
-      # An included record and the places at which it was reached, in the order of the document.
+      # An included record and the places where it was found, in document order.
       Found = Struct.new(:record, :places)
 
-      # @return [Array<Found>] in the order of the document
+      # @return [Array<Found>] in document order
       attr_reader :found
 
-      # @param primary [Array<Array(Object, String)>] type and id of the primary records, which must not be included again
+      # @param primary [Array<Array(Object, String)>] type and id of the
+      #   primary records, which are never included
       # @yieldparam place [#type]
       # @yieldparam record [Object]
       # @yieldparam visit [Method] call it with the place, record and id of each related record
@@ -30,7 +32,7 @@ module Castellan
         @found = []
       end
 
-      # Walks what a primary record leads to.
+      # Visits the records that a primary record includes.
       def from(place, record)
         @related.call(place, record, @visit)
       end

@@ -7,7 +7,7 @@ module Castellan
     #   NativeEncoder.encode(row_set, template, tail: ',"meta":{"total":3}').body
     #
     # The extension reads values from the driver's rows, or from PostgreSQL's own memory, without a Ruby
-    # object per value. It calls the methods below for rare cases, so that both encoders share their rules.
+    # object per value. It calls the methods below in rare cases, so that both encoders follow the same rules.
     class NativeEncoder
       class << self
         # See {RubyEncoder.encode}.
@@ -33,13 +33,13 @@ module Castellan
           end
         end
 
-        # @return [Object] the template's constant bytes in C
+        # @return [Object] the C copy of the template's constant bytes
         def compile(template)
           Native.compile(template)
         end
 
-        # @return [Boolean] whether the extension reads a `PG::Result` directly; if not, its values are
-        #   converted to an Array first
+        # @return [Boolean] whether the extension reads a `PG::Result` directly; otherwise its
+        #   values are first converted to an Array
         def reads_results?
           Native.reads_results?
         end

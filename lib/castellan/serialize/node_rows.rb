@@ -5,10 +5,10 @@ module Castellan
     # Reads one node's rows for the Ruby encoder: values, linked ids, and rows by id.
     #
     #   rows.id(0)               # => "1"
-    #   rows.targets(0, edge)    # => [[0, "3"], [0, "4"]]   the types and ids that row 0 links to
+    #   rows.targets(0, edge)    # => [[0, "3"], [0, "4"]]   types and ids to which row 0 links
     #   rows.row_of("1")         # => 0
     #
-    # Ids are compared as text. An instance serves one encoding.
+    # Compares ids as strings. Used for one encoding.
     class NodeRows
       # @return [Template::NodeParts]
       # @return [Plan::RowSet::Asides, nil]
@@ -29,14 +29,14 @@ module Castellan
         raise ArgumentError, Values.unknown_coder(type, wrong) if wrong
       end
 
-      # @return [Symbol, nil] of the column at this position
+      # @return [Symbol, nil] the coder of the column at this position
       def coder(position) = @table.coders[position]
 
       # @return [Object] the driver's value
       def value(row, position) = @rows[row][position]
 
-      # @return [Array<String>, nil] one JSON text per row for the member at this position; nil if it is not
-      #   computed
+      # @return [Array<String>, nil] one JSON string per row for the member at this
+      #   position; nil if it is not computed
       def computed(position) = @table.computed&.fetch(position, nil)
 
       # @return [String] "" for a NULL id
@@ -53,8 +53,8 @@ module Castellan
         @rows_by_id[id]
       end
 
-      # @return [Array<Array(Integer, String)>] the position among the relationship's types, and the id, in
-      #   output order
+      # @return [Array<Array(Integer, String)>] position among the
+      #   relationship's types, and id, in output order
       # @raise [EncodingError]
       def targets(row, edge)
         link = @table.links&.at(edge.position) or return []

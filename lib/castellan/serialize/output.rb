@@ -4,8 +4,8 @@ module Castellan
   module Serialize
     # Holds an encoder's bytes and the positions of per-viewer attributes.
     #
-    #   output.body    # => '{"data":[{"type":"posts","id":"7","attributes":{"title":"Keep","read_before":}}]}'
-    #   output.holes   # => [76, 0, "7"]   byte offset, position in plan.holes, record id; further triples by ascending offset
+    #   output.body    # => '{"data":[{"type":"posts","id":"7","attributes":{…,"read_before":}}]}'
+    #   output.holes   # => [76, 0, "7"]   byte offset, position in plan.holes, record id; ascending triples
     #
     # A body with holes is not valid JSON until {#fill}.
     Output = Struct.new(:body, :holes) do
@@ -14,7 +14,7 @@ module Castellan
         @blanks ||= Blanks.of(holes)
       end
 
-      # Fills the holes, with one batch per attribute and without parsing.
+      # Fills the holes without parsing, with one call per attribute.
       # @param batches [Array<#call>] see {Blanks#values}
       # @return [String] the complete document; `body` itself if it has no holes
       def fill(batches, viewer)

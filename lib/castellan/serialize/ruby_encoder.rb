@@ -2,14 +2,13 @@
 
 module Castellan
   module Serialize
-    # Encodes documents in Ruby, row by row: the fallback without a C compiler, and the oracle of the C
-    # encoder in tests.
+    # Encodes documents in Ruby, without the C extension and as its oracle in tests.
     #
     #   RubyEncoder.encode(row_set, template, tail: ',"meta":{"total":3}').body
     #
-    # `included` holds each related record once and no primary record (JSON:API 1.1, "Compound Documents").
-    # Its order is jsonapi-serializer's, see {IncludedWalk}. A linked id without a row appears in linkage
-    # only.
+    # `included` contains each related record once and no primary record (JSON:API 1.1,
+    # "Compound Documents"), in the order of jsonapi-serializer, see {IncludedWalk}. A linked id
+    # without a row appears in linkage only.
     class RubyEncoder
       MANY = %w([ ]).freeze
       private_constant :MANY
@@ -17,23 +16,23 @@ module Castellan
       # @param row_set [Plan::RowSet]
       # @param template [Template] the template of the row set's plan
       # @param single [Boolean] whether to write one object or null instead of an array
-      # @param tail [String] bytes for the end of the document: `,"meta":{…}`; not for the nested format
+      # @param tail [String] bytes for the end of the document, `,"meta":{…}`; not for the nested format
       # @return [Output]
-      # @raise [EncodingError] with type, id and member of a value that cannot be written
+      # @raise [EncodingError] with type, id and member, if a value cannot be written
       def self.encode(row_set, template, single: false, tail: "")
         Serialize.retyping(row_set) { |tables| new(tables, template).document(single, tail) }
       end
 
-      # Encodes each primary record by itself, without included records.
-      # @return [Array<Array(String, String, Array)>] id, bytes, holes; offsets of holes count from the start
-      #   of the record's own bytes
+      # Encodes each primary record separately, without included records.
+      # @return [Array<Array(String, String, Array)>] id, bytes, holes; offsets of
+      #   holes start at the record's own bytes
       def self.encode_each(row_set, template)
         Serialize.retyping(row_set) { |tables| new(tables, template).records }
       end
 
       # Encodes the primary records of one batch, separated by commas, and lists the records to include.
-      # @return [Array(Output, Array)] the bytes, and the position in plan.nodes and the id of each included
-      #   record in turns, in the order of {.encode}
+      # @return [Array(Output, Array)] the bytes; and alternately the position in plan.nodes and the id of
+      #   each included record, in the order of {.encode}
       def self.encode_part(row_set, template)
         Serialize.retyping(row_set) { |tables| new(tables, template).part }
       end
@@ -78,7 +77,6 @@ module Castellan
 
       private
 
-      # @return [Array<Array(NodeRows, Integer)>] the records of the primary data
       def primary_rows
         return Array.new(@root.size) { |row| [@root, row] } unless @template.several_types?
 
@@ -162,7 +160,7 @@ module Castellan
         raise Unwritable.locate(error, type: section.type, id: id, member: member.key, place: [parts.index, position])
       end
 
-      # Writes linkage; in the nested format, the related records that have a row.
+      # Writes linkage, or in the nested format the related records that have a row.
       def targets(edge, targets, name)
         @body << name
         targets = targets.filter_map { |kind, id| found(edge, kind, id) }.first(edge.to_many ? targets.size : 1) if @template.nested?
@@ -176,7 +174,8 @@ module Castellan
         end
       end
 
-      # Rows that differ in their members: conditions, links and meta of relationships, several types.
+      # Writes rows that have different members: with conditions, links and
+      # meta of relationships, or several types.
       def write_irregular(section, row, id)
         members = section.parts.members.each_index.select { |position| shown?(section.asides&.members, position, row) }
         group("attributes", members) { |position| member(section, row, id, position, section.parts.members[position].name) }
@@ -186,7 +185,7 @@ module Castellan
         @body << "}"
       end
 
-      # In the nested format, members belong to the object itself.
+      # In the nested format, the object itself has the members.
       def group(name, items, &block)
         around = @template.nested? ? [",", ""] : [",\"#{name}\":{", "}"]
         list(items, *around, &block) if items.any?
@@ -205,7 +204,7 @@ module Castellan
         conditions.nil? || !conditions.key?(position) || conditions[position][row]
       end
 
-      # Links and meta objects are ready bytes that begin with a comma.
+      # Fragments are finished JSON that begins with a comma.
       def after(fragments, row, comma: true)
         fragment = fragments && fragments[row]
         return if fragment.nil? || fragment.empty?

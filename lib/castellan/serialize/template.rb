@@ -2,19 +2,18 @@
 
 module Castellan
   module Serialize
-    # Computes the bytes of a document that do not depend on its rows, once per plan and escaping. Frozen,
-    # thread-safe, and without values of a request.
+    # Computes the bytes of a document that do not depend on its rows, once per plan and escaping.
     #
     #   template = Template.new(plan, escape: :rails)
     #   template.nodes.first.open                  # => '{"type":"users","id":'
     #   template.nodes.first.members.first.before  # => ',"attributes":{"email":'
     #
     # Members follow the plan's order, attributes before relationships. The nested format omits edges without
-    # a node (linkage only).
+    # a node (linkage only). Frozen, thread-safe, and without values of a request.
     class Template
-      # The constant bytes of one node. `open` precedes the id, `close` ends the object; `type` is the
-      # resource's type. If `after` is true, links or meta objects follow `close` before the end of the
-      # object.
+      # The constant bytes of one node. `open` precedes the id, `close` ends the object;
+      # `type` is the resource's type. If `after` is true, links or meta objects follow
+      # `close` before the end of the object.
       NodeParts = Struct.new(:index, :type, :open, :members, :edges, :close, :regular, :after)
       # The constant bytes of one member. `before` precedes the value; `column` is the position in the row,
       # nil for computed values; `hole` is the position in plan.holes, nil except for per-viewer attributes;
@@ -22,7 +21,7 @@ module Castellan
       MemberParts = Struct.new(:key, :before, :column, :hole, :name)
       # The constant bytes of one edge. `before` precedes the linkage or nested value; it is nil if a sparse
       # fieldset omits the member and the edge only adds included records. `link` and `link_end` surround each
-      # linked id. `child` is the index of the related node, nil for linkage only. `links` and `children` hold
+      # linked id. `child` is the index of the related node, nil for linkage only. `links` and `children` have
       # one entry per related type. `data` is false if linkage is omitted.
       EdgeParts = Struct.new(:key, :before, :link, :child, :to_many, :position, :links, :children, :data, :name, :link_end)
 
@@ -48,17 +47,16 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean]
       def nested?
         plan.format == :nested
       end
 
-      # @return [Boolean]
       def compound?
         plan.compound? && !nested?
       end
 
-      # @return [Boolean] whether each primary row is written as the row that the root's only edge leads to
+      # @return [Boolean] whether primary rows are written as resources of several
+      #   types, through the root's only edge
       def several_types?
         plan.several_types?
       end

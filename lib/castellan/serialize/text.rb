@@ -6,9 +6,9 @@ module Castellan
     #
     #   Text.for(:rails).append(buffer, "a\u2028b")   # buffer << '"a\u2028b"' with the separator escaped
     #
-    # `:json` escapes what RFC 8259 requires, like the json gem's `generate`; `:rails` also U+2028 and U+2029,
-    # which are line terminators in older JavaScript; `:rails_html` also `<`, `>` and `&`, ActiveSupport's
-    # default.
+    # `:json` escapes what RFC 8259 requires, like the json gem's `generate`. `:rails` also escapes
+    # U+2028 and U+2029, which are line terminators in older JavaScript. `:rails_html` also escapes `<`,
+    # `>` and `&`, like ActiveSupport by default.
     class Text
       CONTROLS = (0..0x1f).to_h { |code| [code.chr, format('\u%04x', code)] }
       SHORT = { '"' => '\"', "\\" => "\\\\", "\b" => '\b', "\f" => '\f', "\n" => '\n', "\r" => '\r', "\t" => '\t' }.freeze
@@ -27,7 +27,7 @@ module Castellan
       def self.utf8(string)
         text = unchecked_utf8(string)
         text.valid_encoding? ? text : raise(Unwritable.new(:utf8, string))
-      rescue ::EncodingError # Ruby's own: unknown character or converter
+      rescue ::EncodingError # Ruby's own error: unknown character or converter
         raise Unwritable.new(:utf8, string)
       end
 
@@ -49,9 +49,9 @@ module Castellan
         freeze
       end
 
-      # @param buffer [String] UTF-8; the JSON is appended to it
+      # @param buffer [String] UTF-8, to which the JSON is appended
       # @param string [String]
-      # @raise [Unwritable] if it is not UTF-8
+      # @raise [Unwritable] if the string is not UTF-8
       def append(buffer, string)
         text = escaped(string)
         buffer << '"' << text << '"'
@@ -59,13 +59,13 @@ module Castellan
 
       # @param string [String]
       # @return [String] JSON
-      # @raise [Unwritable] if it is not UTF-8
+      # @raise [Unwritable] if the string is not UTF-8
       def quoted(string)
         "\"#{escaped(string)}\""
       end
 
-      # Appends JSON text. Separators and markup occur only inside its strings, so they are escaped in place.
-      # @raise [Unwritable] if it is empty or not UTF-8
+      # Appends JSON. Escapes separators and markup in place, because they occur only inside its strings.
+      # @raise [Unwritable] if the string is empty or not UTF-8
       def append_json(buffer, string)
         raise Unwritable.new(:json, string) unless string.is_a?(String) && !string.empty?
 

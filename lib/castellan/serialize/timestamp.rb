@@ -8,8 +8,8 @@ module Castellan
     #   Timestamp.datetime("2024-01-31 12:00:00+02")         # => "2024-01-31T10:00:00.000Z"
     #   Timestamp.date("2024-01-31")                         # => "2024-01-31"
     #
-    # Text without a zone is UTC. Further digits are truncated. "infinity", years BC and invalid days raise
-    # {Unwritable}.
+    # Strings without a zone are UTC. Digits after the milliseconds are truncated. "infinity", years
+    # BC and invalid days raise {Unwritable}.
     module Timestamp
       DAY = /\A((\d{4,6})-(\d\d)-(\d\d))/
       CLOCK = /[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?/

@@ -2,11 +2,12 @@
 
 module Castellan
   module Serialize
-    # Reports why a value cannot be written, before its record is known; {.locate} converts it to an
-    # {EncodingError} with the record. Both encoders use it, so their messages are the same.
+    # Reports why a value cannot be written, before its record is known.
     #
     #   raise Unwritable.new(:integer, "seven")
-    #   Unwritable.locate(error, type: "users", id: "7", member: "age")   # => EncodingError
+    #   Unwritable.locate(error, type: "users", id: "7", member: "age")   # => EncodingError with the record
+    #
+    # Used by both encoders, so that their messages are the same.
     class Unwritable < StandardError
       ADVICE = "correct the row, or declare the attribute with a block that returns what is to be written"
       ID_ADVICE = "an id is text or a whole number: save the record, or name the column that identifies it, `id :column`"

@@ -15,10 +15,10 @@ module Castellan
 
       module_function
 
-      # @param buffer [String] UTF-8; the JSON is appended to it
+      # @param buffer [String] UTF-8, to which the JSON is appended
       # @param coder [Symbol]
       # @param value [Object] the driver's value
-      # @param text [Text] escapes strings
+      # @param text [Text] the escaping of strings
       # @raise [Unwritable]
       def append(buffer, coder, value, text)
         return buffer << "null" if value.nil?
@@ -35,7 +35,7 @@ module Castellan
         end
       end
 
-      # @return [String] an id as text; "" for NULL
+      # @return [String] the id as a string; "" for NULL
       def id(value)
         case value
         when String then Text.utf8(value)
@@ -45,12 +45,12 @@ module Castellan
         end
       end
 
-      # @return [String] an error message for authors of a rows adapter
+      # @return [String] an error message for authors of adapters
       def unknown_coder(type, coder)
         "#{type}: #{coder.inspect} is no coder (they are #{CODERS.join(", ")})"
       end
 
-      # @return [String] another one
+      # @return [String] an error message for authors of adapters
       def no_coder(type, key)
         "#{type}: nothing says how to write #{key.inspect} (no coder, not computed)"
       end
@@ -77,7 +77,7 @@ module Castellan
         end
       end
 
-      # Versions of the json gem format exponents differently, so use the installed one.
+      # Uses the installed json gem, because its versions format exponents differently.
       def float(value)
         number = float_of(value)
         raise Unwritable.new(:finite, value) unless number.finite?
@@ -96,7 +96,7 @@ module Castellan
         end
       end
 
-      # In a "json" column, SQLite stores a lone number as a number.
+      # SQLite stores a JSON document that is only a number as a number.
       def json(value)
         case value
         when Integer then value.to_s

@@ -2,7 +2,7 @@
 
 module Castellan
   module Serializer
-    # The class methods of jsonapi-serializer 2.2, with its defaults, for the body of a serializer.
+    # Defines the class methods of jsonapi-serializer 2.2, with its defaults.
     #
     #   class MovieSerializer
     #     include Castellan::Serializer
@@ -12,10 +12,9 @@ module Castellan
     #     belongs_to :studio, serializer: :movie_studio
     #   end
     #
-    # A subclass inherits the declarations of its superclass.
+    # A subclass inherits its superclass's declarations.
     module ClassMethods
-      # Class methods of jsonapi-serializer that Castellan never calls: a serializer that overrides one
-      # raises.
+      # Class methods of jsonapi-serializer that Castellan never calls; serializers that override one raise.
       UNUSED = %i[record_hash attributes_hash relationships_hash links_hash meta_hash id_hash get_included_records].freeze
       INHERITED = %i[attributes_to_serialize relationships_to_serialize data_links transform_method record_id meta_to_serialize
                      cache_store_instance cache_store_options loads_together].freeze
@@ -23,7 +22,7 @@ module Castellan
 
       # @return [Hash{Symbol => Member}, nil] by key
       # @return [Hash{Symbol => DeclaredRelationship}, nil] by name
-      # @return [Symbol, Proc, nil] what returns the id
+      # @return [Symbol, Proc, nil] the method or block that returns the id
       # @return [Boolean, nil] see {#together}
       attr_accessor :record_type, *INHERITED
 
@@ -61,13 +60,13 @@ module Castellan
       end
 
       # @param name [Symbol, nil] a method of the record
-      # @yield [record, params] or what returns the id
+      # @yield [record, params] returns the id, instead of a method
       def set_id(name = nil, &block)
         castellan_changed
         self.record_id = block || name
       end
 
-      # @param name [Symbol] :camel, :camel_lower, :dash, :underscore; anything else leaves names as they are
+      # @param name [Symbol] :camel, :camel_lower, :dash, :underscore; anything else leaves names unchanged
       def set_key_transform(name) # rubocop:disable Naming/AccessorMethodName
         self.transform_method = name.to_sym
         type = record_type || reflected_record_type
@@ -79,9 +78,9 @@ module Castellan
         set_key_transform :dash
       end
 
-      # @param names [Array<Symbol>] methods of the record; last, options (if, from, preloads, as_stored), and
-      #   a lambda in place of a block
-      # @yield [record, params] or what returns the value
+      # @param names [Array<Symbol>] methods of the record; optionally, a last Hash with options (if, from,
+      #   preloads, as_stored), and a lambda instead of a block
+      # @yield [record, params] returns the value
       def attributes(*names, &block)
         names = names.first.dup if names.first.is_a?(Array)
         options = names.last.is_a?(Hash) ? names.pop : {}
@@ -99,24 +98,25 @@ module Castellan
       def has_one(name, options = {}, &block) = castellan_relationship(name, :has_one, options, block)
       def belongs_to(name, options = {}, &block) = castellan_relationship(name, :belongs_to, options, block)
 
-      # @param name [Symbol] of the link
-      # @param method [Symbol] of the record; default: the name
-      # @yield [record, params] or what returns the link
+      # @param name [Symbol] the link's name
+      # @param method [Symbol] a method of the record; default: the name
+      # @yield [record, params] returns the link
       def link(name, method = name, options = {}, &block)
         options, method = method, name if method.is_a?(Hash)
         self.data_links ||= {}
         castellan_member(data_links, name, block || method, options)
       end
 
-      # @param value [Hash, Symbol, nil] what is written with each record, or its method
-      # @yield [record, params] or what returns it
+      # @param value [Hash, Symbol, nil] the meta object of each record, or
+      #   the record's method that returns it
+      # @yield [record, params] returns the meta object
       def meta(value = nil, &block)
         castellan_changed
         self.meta_to_serialize = block || value
       end
 
-      # Chooses whether the blocks of this serializer's documents load associations for all records at once:
-      # the first block that walks `product.variants` loads the variants of all products of the document.
+      # Sets whether blocks of this serializer's documents load associations for all records at once: the
+      # first block that calls `product.variants` then loads the variants of all products of the document.
       #
       #   together false    # each record loads its own
       # @param value [Boolean] default: {Castellan.together}, which is true
@@ -128,8 +128,8 @@ module Castellan
       end
 
       # Caches the object of each record, per class, set of fields and `params`; see {RecordCache}.
-      # @param options [Hash] store (anything with `fetch(record, **options) { }`), and the store's own
-      #   options; or fast_jsonapi's enabled, cache_length and race_condition_ttl, which mean Rails.cache
+      # @param options [Hash] store (any object with `fetch(record, **options) { }`) and the store's own
+      #   options; or fast_jsonapi's enabled, cache_length and race_condition_ttl, which use Rails.cache
       # @raise [ConfigurationError]
       def cache_options(options)
         self.cache_store_instance = options.fetch(:store) { castellan_rails_cache if options[:enabled] }
@@ -139,7 +139,7 @@ module Castellan
         self.cache_store_options = { expires_in: options[:cache_length] || 300, race_condition_ttl: options[:race_condition_ttl] || 5 }
       end
 
-      # Returns the store's options for a record. Override it with `super` to add to them.
+      # Returns the store's options for a record. Override it and call `super` to add options.
       # @return [Hash]
       def record_cache_options(options, fieldset, includes_list, params)
         RecordCache.options(self, options || {}, fieldset, includes_list, params)
@@ -147,24 +147,24 @@ module Castellan
 
       # Override it, with or without `super`, to allow fewer or more includes.
       # @param includes [Array<Symbol>, nil] paths
-      # @raise [UnsupportedIncludeError] for one that does not begin with a relationship
+      # @raise [UnsupportedIncludeError] for a path that does not begin with a relationship
       def validate_includes!(includes)
         [*includes].map { |path| path.to_s.partition(".").first.to_sym }.uniq.each do |name|
           relationship = relationships_to_serialize&.[](name)
           raise UnsupportedIncludeError.new(name, self.name) unless relationship
 
-          relationship.static_serializer # raises if there is none
+          relationship.static_serializer # raises without a serializer
         end
       end
 
-      # @return [Boolean] whether it is several records; `force` if that is given
+      # @return [Boolean] `force` unless it is nil, otherwise whether the resource is a collection
       def is_collection?(resource, force = nil)
         return force unless force.nil?
 
         resource.is_a?(Enumerable) && !resource.respond_to?(:each_pair)
       end
 
-      # @return [Object] the id as the record has it
+      # @return [Object] the record's id, not converted
       # @raise [MandatoryField]
       def id_from_record(record, params = {})
         return Serializer.call_proc(record_id, record, params) if record_id.is_a?(Proc)
@@ -185,14 +185,13 @@ module Castellan
                          "Consider specifying the serializer directly through options[:serializer]."
       end
 
-      # @return [Symbol]
       def run_key_transform(name) = Serializer.transform(name, transform_method)
 
       private
 
-      # The names of private methods begin with castellan_, because applications define class methods too.
+      # Private methods have the prefix castellan_, because applications also define class methods.
 
-      # Drops what {Translation} built from the declarations so far.
+      # Discards the result of {Translation} for the earlier declarations.
       def castellan_changed
         @castellan_translations = nil
       end

@@ -2,20 +2,21 @@
 
 module Castellan
   module Serializer
-    # Writes one declared relationship of a record, and finds the serializer of the related records.
+    # Writes a declared relationship of a record, and finds the serializer of the related records.
     #
     #   relationship = UserSerializer.relationships_to_serialize[:roles]
     #   relationship.linkage(user, {})   # => [{ id: "1", type: :role }]
     #   relationship.related(user, {})   # => [#<Role>], for `included`
     #
-    # Looks the serializer up on first use, because two serializers may name each other.
+    # Looks up the serializer on first use, because two serializers may refer to each other.
     class DeclaredRelationship
       # @return [Class] the serializer that declares it
-      # @return [Symbol] its name, the member's name in the document, and :has_many, :has_one or :belongs_to
+      # @return [Symbol] the declared name, the member's name in the document, and
+      #   :has_many, :has_one or :belongs_to
       attr_reader :owner, :name, :key, :relationship_type, :id_method_name, :record_type, :object_method_name, :object_block, :serializer,
                   :polymorphic, :conditional_proc, :transform_method, :links, :meta, :lazy_load_data, :cached
 
-      # @param options [Hash] as `has_many` took them
+      # @param options [Hash] the options of `has_many`
       def initialize(owner:, name:, key:, relationship_type:, transform_method:, object_block: nil, options: {})
         @owner = owner
         @name = name
@@ -40,14 +41,15 @@ module Castellan
 
       def to_many? = relationship_type == :has_many
 
-      # @return [Boolean] whether it has links or a meta object, which are read from the record
+      # @return [Boolean] whether it has links or a meta object, which only the record can provide
       def linked_by_record? = @linked || @described
 
-      # @return [Boolean] whether it is written empty unless its records are included
+      # @return [Boolean] whether it is written as an empty object unless its records are included
       def bare? = lazy_load_data && !linked_by_record?
 
       # Writes the relationship into the hash, unless its condition is false.
-      # @param included [Boolean] whether the related records are included: then even lazy linkage is written
+      # @param included [Boolean] whether the related records are included;
+      #   if so, even lazy linkage is written
       def serialize(record, included, params, hash)
         return unless include_relationship?(record, params)
 
@@ -80,7 +82,7 @@ module Castellan
         objects.respond_to?(:to_a) && !objects.respond_to?(:each_pair) ? objects.to_a : [objects]
       end
 
-      # @return [Object, nil] what the association, the method or the block returns
+      # @return [Object, nil] the result of the association, method or block
       def fetch_associated_object(record, params)
         object_block ? Serializer.call_proc(object_block, record, params) : record.send(object_method_name)
       end
@@ -106,7 +108,7 @@ module Castellan
           (record_type || static_serializer&.record_type)&.then { |type| Serializer.transform(type, transform_method) }
       end
 
-      # @return [Boolean] whether its bytes depend on `params`
+      # @return [Boolean] whether its JSON depends on `params`
       def params?
         [object_block, conditional_proc, meta, *(links.values if links.is_a?(Hash))].any? { |block| Serializer.takes_params?(block) }
       end
@@ -119,7 +121,8 @@ module Castellan
         to_many? ? :"#{Inflector.singularize(name.to_s)}_ids" : :"#{name}_id"
       end
 
-      # has_one of ActiveRecord and to-many of Sequel have no reader of ids, so the association is loaded.
+      # ActiveRecord's has_one and Sequel's to-many associations have no reader
+      # of ids, so the association is loaded.
       def ids(record, params)
         return ids_of(fetch_associated_object(record, params), id_method_name) if object_block
         return record.public_send(id_method_name) if @given_id_method || Serializer.answers?(record, id_method_name) ||
@@ -143,7 +146,7 @@ module Castellan
         { id: id.to_s, type: type } unless Serializer.blank?(id)
       end
 
-      # A Struct has `map` too, but is one record.
+      # A Struct also responds to `map`, but is one record.
       def several?(objects) = objects.respond_to?(:map) && !objects.respond_to?(:each_pair)
 
       def links_of(record, params)

@@ -2,26 +2,27 @@
 
 module Castellan
   module Serializer
-    # The options of a serializer's instance. Frozen.
+    # Parses the options of a serializer's instance. Frozen.
     #
-    #   options = DocumentOptions.new(UserSerializer, include: "roles,groups.owner", fields: { user: [:email] })
+    #   given = { include: "roles,groups.owner", fields: { user: [:email] } }
+    #   options = DocumentOptions.new(UserSerializer, given)
     #   options.tree               # => { roles: {}, groups: { owner: {} } }
     #   options.fieldset(:user)    # => [:email]
     #
-    # The first step of an include must be declared. A later one may be missing, because related records may
-    # be of several types.
+    # The first step of an include must be declared. Later steps may be missing, because
+    # related records may have several types.
     class DocumentOptions
       # Each step of an include costs a statement, and clients choose includes.
       MAX_DEPTH = 10
       MAX_PATHS = 50
 
       # @return [Hash] params
-      # @return [Hash{Symbol => Hash}] what to include
+      # @return [Hash{Symbol => Hash}] the tree of included relationships
       # @return [Boolean, nil] see {Rows::Together}
       # @return [Hash] the document's meta and links, if they are not blank
       attr_reader :params, :is_collection, :tree, :together, :around
 
-      # @raise [BadRequest] for an include or fields that a client may have sent
+      # @raise [BadRequest] for an invalid include or fields, which a client may have sent
       # @raise [ArgumentError] unless params is a Hash
       def initialize(serializer, options)
         @params = options[:params] || {}
@@ -38,11 +39,11 @@ module Castellan
         freeze
       end
 
-      # @return [Array<Symbol>, nil] nil for all members
+      # @return [Array<Symbol>, nil] the fields of the type; nil: all members
       def fieldset(type) = @fieldsets[type&.to_sym]
 
-      # @param members [Hash, nil] by name, as declared
-      # @return [Hash] those that are written, in the order of the fields
+      # @param members [Hash, nil] members by declared name
+      # @return [Hash] the members to write, in the order of the fields
       def chosen(type, members)
         members ||= {}
         (fields = fieldset(type)) ? members.slice(*fields) : members
@@ -52,7 +53,6 @@ module Castellan
 
       def present(given) = Serializer.blank?(given) ? [] : given
 
-      # @return [Array<Symbol>]
       def list(parameter, names)
         names = names.to_a.compact if names.respond_to?(:to_a)
         names = Plan::Parameter.list(parameter, names, title: "Invalid #{parameter}")

@@ -2,13 +2,13 @@
 
 module Castellan
   module Serializer
-    # The superclass of errors that clients can cause, with jsonapi-serializer's name.
+    # The superclass of errors that clients can cause, with the name in jsonapi-serializer.
     class Error < BadRequest; end
 
     # Raised for a record without an id if the serializer has no `set_id`.
     class MandatoryField < Castellan::Error; end
 
-    # Raised for an include that is no relationship of the serializer; clients choose includes.
+    # Raised for an include that is not a relationship of the serializer.
     #
     #   rescue Castellan::Serializer::UnsupportedIncludeError => error
     #   error.include_item   # => :rolse

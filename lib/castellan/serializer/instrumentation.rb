@@ -5,14 +5,15 @@ require "active_support/notifications"
 
 module Castellan
   module Serializer
-    # Notifies ActiveSupport::Notifications of each document, under the event name of jsonapi-serializer.
+    # Emits an event for each document, with the name of jsonapi-serializer's event.
     #
     #   class UserSerializer
     #     include Castellan::Serializer
     #     include Castellan::Serializer::Instrumentation
     #   end
     #
-    #   ActiveSupport::Notifications.subscribe("render.jsonapi-serializer.serializable_hash") { |event| event.payload[:name] }
+    #   name = "render.jsonapi-serializer.serializable_hash"
+    #   ActiveSupport::Notifications.subscribe(name) { |event| event.payload[:name] }
     module Instrumentation
       # The prefix of event names.
       NOTIFICATION_NAMESPACE = "render.jsonapi-serializer."

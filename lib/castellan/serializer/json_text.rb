@@ -8,8 +8,8 @@ module Castellan
     #
     #   JsonText.of({ data: { id: "1", type: :user } })   # => '{"data":{"id":"1","type":"user"}}'
     #
-    # Avoids the copy of every Hash and String that ActiveSupport's `as_json` makes, if the json gem has a
-    # Coder (2.10).
+    # With json 2.10 or later (JSON::Coder), avoids the copies of Hashes and Strings
+    # that ActiveSupport's `as_json` makes.
     module JsonText
       CODER = (JSON::Coder.new { |value, key| key ? value.to_s : known(value) } if defined?(JSON::Coder))
       private_constant :CODER
@@ -23,7 +23,7 @@ module Castellan
           raise EncodingError, "#{place(value)}#{error.message}"
         end
 
-        # Called by the Coder for each value of another class than JSON's own.
+        # Called by the Coder for each value that is not of a JSON class.
         # @api private
         def known(value)
           case value
@@ -44,7 +44,7 @@ module Castellan
           CODER ? CODER.generate(value) : JSON.generate(value.as_json)
         end
 
-        # Only called if a value could not be written.
+        # Called only if a value could not be written.
         def place(document)
           objects = document.is_a?(Hash) ? [document[:data], document[:included]].flatten.compact : []
           object = objects.find { |one| !writable?(one) } or return

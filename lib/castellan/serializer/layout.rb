@@ -6,12 +6,13 @@ module Castellan
     #
     #   Layout.new(plan, tree, shown, escape: :rails)   # for a plan of {RelationDocument}
     #
-    # The id precedes the type; members follow the order of the fields, included records that of the include.
-    # Groups that the fields leave empty are `"attributes":{}` and `"relationships":{}`, and a relationship with
-    # `lazy_load_data` that is not included is `"roles":{}`.
+    # The id precedes the type. Members have the order of the fields, included records the order of the
+    # include. Groups without members are `"attributes":{}` and `"relationships":{}`; relationships with
+    # `lazy_load_data` that are not included are `"roles":{}`.
     class Layout < Serialize::Template
-      # @param tree [Hash{Symbol => Hash}] what is included, by key
-      # @param shown [Hash{Translation => Array<Symbol>}] the written relationships, also without linkage
+      # @param tree [Hash{Symbol => Hash}] the tree of included relationships, by key
+      # @param shown [Hash{Translation => Array<Symbol>}] the relationships
+      #   to write, also those without linkage
       def initialize(plan, tree, shown, escape:)
         @tree = tree
         @shown = shown
@@ -20,7 +21,7 @@ module Castellan
 
       private
 
-      # `@pending` holds the bytes since the last value.
+      # `@pending` contains the bytes since the last value.
       def parts(node, index)
         serializer = node.definition.resource.translation.serializer
         @pending = ",\"type\":#{quoted(node.definition.type)}"
@@ -61,8 +62,8 @@ module Castellan
 
       def link_end(relationship) = ",\"type\":#{quoted(relationship.definition.type)}}".freeze
 
-      # The encoder writes and walks edges in one order. Where the two orders differ, an edge is listed twice:
-      # once to be written and once to be walked.
+      # The encoder writes edges and visits their records in one order. If these orders differ, an edge is
+      # listed twice: once to be written and once to be visited.
       def in_order(node, written)
         keys = node.path.split(".").reduce(@tree) { |level, key| level.fetch(key.to_sym) }.keys
         leading = node.edges.each_with_index.select { |edge, _| edge.node }.sort_by { |edge, _| keys.index(edge.relationship.name) }

@@ -2,18 +2,18 @@
 
 module Castellan
   module Serializer
-    # An attribute or a link: its key, and the method or block that gives the value.
+    # Represents an attribute or a link: its key, and the method or block that returns its value.
     #
     #   Member.new(key: :name, method: :full_name).serialize(user, {}, hash = {})
     #   hash   # => { name: "Ada Lovelace" }
     class Member
       # @return [Symbol] the member's name in the document
-      # @return [Symbol, Proc] what is called on the record, or with it
-      # @return [Proc, nil] whether the member is written
-      # @return [Array<Symbol>, nil] a path of to-one associations with a column at its end
-      # @return [Object] the associations that the block walks, in the form of ActiveRecord's `preload`
-      # @return [Symbol, nil] the method that is read; nil for a block and a path
-      # @return [Boolean] whether the column is written as stored, without the model's reader and callbacks
+      # @return [Symbol, Proc] a method of the record, or a block that takes it
+      # @return [Proc, nil] returns whether to write the member
+      # @return [Array<Symbol>, nil] the path to a column at the end of to-one associations
+      # @return [Object] the associations that the block uses, in the form of ActiveRecord's `preload`
+      # @return [Symbol, nil] the method that is called; nil for a block or a path
+      # @return [Boolean] whether to write the column as stored, without the model's reader and callbacks
       attr_reader :key, :method, :conditional_proc, :from, :preloads, :column, :as_stored
 
       def initialize(key:, method:, options: {})
@@ -36,7 +36,7 @@ module Castellan
         hash[key] = value(record, params)
       end
 
-      # @return [Object] the value, whatever the condition
+      # @return [Object] the value, regardless of the condition
       def value(record, params) = method.is_a?(Proc) ? Serializer.call_proc(method, record, params) : record.public_send(method)
 
       # @return [Boolean] whether its value depends on `params`

@@ -4,13 +4,13 @@ require "digest"
 
 module Castellan
   module Serializer
-    # Adds the class, the fields and the `params` that blocks read to the cache namespace of a record.
+    # Adds the class, the fields and the `params` to the cache namespace of a record.
     #
     #   RecordCache.options(UserSerializer, { namespace: "api" }, [:email], [], {})
     #   # => { namespace: "api-UserSerializer-fieldset:email" }
     #
-    # Nothing is cached for a class without a name, or where blocks read `params` that hold anything but
-    # strings, symbols, numbers, booleans, nil, and arrays and hashes of these.
+    # Caches nothing for a class without a name, or if blocks read `params` with values other than strings,
+    # symbols, numbers, booleans, nil, and arrays and hashes of these.
     module RecordCache
       LONGEST = 120
       private_constant :LONGEST
@@ -22,7 +22,7 @@ module Castellan
           reads_params = reads_params?(serializer, cached)
           return if serializer.name.nil? || (reads_params && !plain?(params))
 
-          # Of the cached relationships, only lazy ones look different when their records are included.
+          # Among cached relationships, only lazy ones change when their records are included.
           lazy = included & cached.select(&:lazy_load_data).map(&:name)
           text = [("fieldset:#{fieldset.join(",")}" if fieldset), ("included:#{lazy.join(",")}" if lazy.any?),
                   ("params:#{params.inspect}" if reads_params)].compact.join("-")
@@ -32,7 +32,7 @@ module Castellan
 
         private
 
-        # The default is the store's own namespace.
+        # Defaults to the store's own namespace.
         def namespace(serializer, options)
           store = serializer.cache_store_instance
           own = store.options[:namespace] if store.respond_to?(:options) && store.options.is_a?(Hash)

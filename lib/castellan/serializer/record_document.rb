@@ -2,15 +2,15 @@
 
 module Castellan
   module Serializer
-    # Writes the document of one serializer instance: relations by {RelationDocument}, the rest as records.
+    # Writes the document of a serializer instance, from records or with {RelationDocument}.
     #
     #   document = RecordDocument.new(serializer, User.active, options)
     #   document.collection   # => { data: [{ id: "1", type: :user, … }] }
     #   document.json         # => '{"data":[{"id":"1","type":"user",…}]}'
     #
-    # It is no part of {Serializer}, so that an application's serializer may define methods of these names.
+    # A separate class, so that applications can define methods of these names in their serializers.
     class RecordDocument
-      # @param serializer [Serializer] whose public methods its class may override
+      # @param serializer [Serializer] its class may override its public methods
       # @param options [DocumentOptions]
       def initialize(serializer, resource, options)
         @serializer = serializer
@@ -62,8 +62,9 @@ module Castellan
 
       def together = Rows::Together.render(@options.together) { yield Rows::Together.current }
 
-      # Returns whether an unloaded relation or dataset was given. New records of an association are in no
-      # table yet, and inside another document an association is loaded for all sibling records at once.
+      # Returns whether the resource is an unloaded relation or dataset that can be read as rows. An
+      # association may have new records, which are not in the table; inside another document, it is
+      # loaded for all sibling records at once.
       def relation?
         return false if @options.is_collection == false
         return @resource.respond_to?(:model) if defined?(::Sequel::Dataset) && @resource.is_a?(::Sequel::Dataset)
@@ -73,14 +74,14 @@ module Castellan
         association.nil? || (!@inside && association.owner.persisted? && association.target.empty?)
       end
 
-      # Is nil for a relation that was derived from an association (`posts.published`).
+      # Returns nil for a relation that is derived from an association (`posts.published`).
       def association_of_resource
         @resource.proxy_association if defined?(::ActiveRecord) && @resource.is_a?(::ActiveRecord::Associations::CollectionProxy)
       end
 
       def relation = association_of_resource ? @resource.scope : @resource
 
-      # @return [RelationDocument, nil] nil for records, and if the class overrides a method of the document
+      # @return [RelationDocument, nil] nil for records, and if the class overrides a method that renders
       def relation_document
         overridden = %i[hash_for_collection to_hash].any? { |name| @serializer.method(name).owner != Serializer } || own_json?
         return if !relation? || overridden
@@ -91,7 +92,7 @@ module Castellan
 
       def own_json? = @serializer.respond_to?(:as_json) && @serializer.method(:as_json).owner != Object
 
-      # Falls back to records for a value that rows cannot write (a nil id, NaN).
+      # Renders from records if rows cannot write a value (a nil id, NaN).
       def written(document)
         @options.together.nil? ? document.to_json : together { document.to_json }
       rescue EncodingError, DeclarationError
@@ -103,7 +104,7 @@ module Castellan
       def records
         return @resource.to_enum(:each).to_a unless relation?
 
-        loaded = relation.dup # the caller's relation stays unloaded
+        loaded = relation.dup # so that the caller's relation stays unloaded
         loaded.respond_to?(:to_ary) ? loaded.to_a : loaded.all
       end
     end

@@ -8,12 +8,12 @@ module Castellan
     #   objects.call(user)         # => { id: "1", type: :user, attributes: { email: "ada@example.com" } }
     #   objects.included([user])   # => [{ id: "3", type: :role, … }]
     class RecordObjects
-      # One step of the include, for the records of one serializer.
+      # One step of the include path, for the records of one serializer.
       Place = Struct.new(:serializer, :type, :tree)
       private_constant :Place
 
       # @param options [DocumentOptions]
-      # @param type [Symbol] whose fields are written
+      # @param type [Symbol] the type whose fields are written
       # @param included [Array<Symbol>] the relationships whose records are included
       def initialize(serializer, options, type: serializer.record_type, included: options.tree.keys)
         @serializer = serializer
@@ -37,7 +37,8 @@ module Castellan
         object
       end
 
-      # Collects all related records first, because a later path may include another lazy relationship of one.
+      # Collects all related records first, because a later path may include a
+      # lazy relationship of an earlier record.
       # @return [Array<Hash>] the resource objects of the included records
       def included(records)
         @places = Hash.new { |places, tree| places[tree] = {}.compare_by_identity }.compare_by_identity
@@ -75,7 +76,7 @@ module Castellan
       end
 
       def cached(record)
-        # Computed once from the original `params`, because blocks may store values in them.
+        # Computed once from the original `params`, because blocks may add values to them.
         @cache_options ||= [@serializer.record_cache_options(@serializer.cache_store_options, @fieldset, @included, @params)]
         return write(record, @relationships) unless @cache_options.first
 
@@ -85,7 +86,8 @@ module Castellan
         object.merge(relationships: (object[:relationships] || {}).merge(linkages(record, @uncached)))
       end
 
-      # Returns nil for a kind that is not declared; for one that the fields omit, jsonapi-serializer writes {}.
+      # Returns nil without declared members of a kind. If the fields omit all
+      # of them, jsonapi-serializer writes {}.
       def divided(declared)
         declared.partition(&:cached).map { |some| some & @relationships if some.any? }
       end

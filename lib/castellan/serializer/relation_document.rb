@@ -4,17 +4,18 @@ module Castellan
   module Serializer
     # Writes the document of a relation or dataset from rows, with the resources of {Translation}.
     #
-    #   document = RelationDocument.new(UserSerializer, User.active, DocumentOptions.new(UserSerializer, include: [:roles]))
+    #   options = DocumentOptions.new(UserSerializer, include: [:roles])
+    #   document = RelationDocument.new(UserSerializer, User.active, options)
     #   document.refusal    # => nil, or why the document is written from records
     #   document.to_json
     class RelationDocument
       ADVICE = "write `from:` for a column, `preloads:` for associations that a block reads"
-      # The request for {Plan.compile}, with members in the order of the options.
+      # Replaces the request for {Plan.compile}; has the members in the order of the options.
       Shape = Struct.new(:include, :members, :format, :signature) do
-        # @return [Shape] as the fields of a request
+        # @return [Shape] itself, in place of a request's fields
         def fields = self
 
-        # @return [Array<Symbol>] the members of a type that are written, attributes first
+        # @return [Array<Symbol>] the members to write for a type, attributes first
         def of(definition) = members.fetch(definition.resource.translation)
       end
       private_constant :ADVICE, :Shape
@@ -22,7 +23,7 @@ module Castellan
       # @return [String, nil] why the document is written from records
       attr_reader :refusal
 
-      # @param relation [Object] a relation or dataset that was not read
+      # @param relation [Object] an unloaded relation or dataset
       # @param options [DocumentOptions]
       def initialize(serializer, relation, options)
         @relation = relation
@@ -31,7 +32,7 @@ module Castellan
         @shown = {}
         @translation = Translation.for(serializer, relation.respond_to?(:klass) ? relation.klass : relation.model)
         @refusal = catch(:refusal) { prepare }
-      rescue DeclarationError, BadRequest => error # no resource can declare it, or takes as many paths
+      rescue DeclarationError, BadRequest => error # no resource can declare the serializer, or allows as many paths
         @refusal = error.message
       end
 
@@ -45,7 +46,7 @@ module Castellan
         Serialize.encoder.encode(rows, layout, tail: tail).body
       end
 
-      # @return [String] for each type whether it is read from rows or from records, and why
+      # @return [String] for each type, whether it is read from rows or from records, and why
       def explain
         return "#{@translation.serializer.record_type}: the whole document is written from records, because #{refusal}" if refusal
 
@@ -54,7 +55,7 @@ module Castellan
 
       private
 
-      # @return [nil] or throws the refusal
+      # @return [nil] throws the refusal, if there is one
       def prepare
         @tree = shape(@translation, @options.tree)
         signature = [@tree, *@members.values, *@shown.values].inspect
@@ -67,7 +68,7 @@ module Castellan
         check_records(@plan.nodes.select { |node| reasons(node).any? })
       end
 
-      # @return [Hash{Symbol => Hash}] the part of the include that exists, by key
+      # @return [Hash{Symbol => Hash}] the declared part of the include, by key
       def shape(translation, tree)
         serializer = translation.serializer
         relationships = serializer.relationships_to_serialize || {}
@@ -85,14 +86,15 @@ module Castellan
         tree.to_h { |name, below| [keys[name], shape(translation.related(name), below)] }
       end
 
-      # A plan has one list of members per type, by which it finds included records.
+      # A plan has only one list of members per type.
       def add_members(translation, names)
         type = translation.serializer.record_type
         same = @members.keys.find { |other| other.serializer.record_type == type }
         refuse("#{type} is written in two ways") unless (@members[translation] ||= names) == names && [nil, translation].include?(same)
       end
 
-      # Refuses what would load records twice, and ids that are no primary key, by which records are found.
+      # Refuses relations that would load records twice, and ids that are not the
+      # primary key, by which records are found.
       def check_records(nodes)
         refuse("the relation loads what its records lead to") if nodes.any? && loads?
         other = nodes.find { |node| node.definition.id_column != adapter_of(node).primary_key } or return
@@ -111,7 +113,6 @@ module Castellan
 
       def adapter_of(node) = Document::DeclarationCheck.of(node.definition)
 
-      # @return [Array<String>] why the records of a node are loaded
       def reasons(node)
         @plan.derive([:model_reasons, node.path]) do
           Rows::ModelReasons.of(node, adapter_of(node)).map do |reason|

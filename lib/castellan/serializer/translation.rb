@@ -8,14 +8,14 @@ module Castellan
     #   translation.resource                   # => a Castellan::Resource with `translation`
     #   translation.obstacle([:roles, :posts]) # => "writes posts, and its block takes the record"
     #
-    # Members are named by their keys. An attribute without a column becomes a record attribute, so the type is
-    # loaded as records. Built once per serializer and model; a later declaration discards it.
+    # Members are named by their keys. An attribute without a column becomes a block that takes the record, so
+    # the type is loaded through models. Built once per serializer and model; later declarations discard it.
     class Translation
       # @return [Class]
       # @return [Object] the rows adapter of the model
       attr_reader :serializer, :adapter
 
-      # @param model [Class] of ActiveRecord or Sequel
+      # @param model [Class] an ActiveRecord or Sequel model
       # @return [Translation]
       # @raise [DeclarationError] for a model that cannot be read as rows
       def self.for(serializer, model)
@@ -33,7 +33,7 @@ module Castellan
         @reasons = {}
       end
 
-      # @return [Symbol, nil] the column of the id; nil if only the record has the id
+      # @return [Symbol, nil] the id's column; nil if only the record can return the id
       def id_column
         return @id_column if defined?(@id_column)
 
@@ -43,7 +43,7 @@ module Castellan
         @id_column = (name.to_sym if !overridden && name.respond_to?(:to_sym) && identifies?(name.to_sym))
       end
 
-      # @param names [Array<Symbol>] of attributes and relationships that are written or included
+      # @param names [Array<Symbol>] the attributes and relationships that are written or included
       # @return [String, nil] why rows cannot write a document with them
       def obstacle(names)
         return "its id is not a column that the model reads as it is" unless id_column
@@ -54,7 +54,7 @@ module Castellan
         nil
       end
 
-      # @return [Translation] of a relationship's serializer and model
+      # @return [Translation] for a relationship's serializer and model
       def related(name)
         relationship = @relationships.fetch(name)
         Translation.for(relationship.static_serializer, adapter.association(relationship.object_method_name.to_sym).model)
@@ -79,7 +79,7 @@ module Castellan
 
       def reason(name)
         @reasons.fetch(name) { @reasons[name] = find_reason(@relationships[name] || @attributes.fetch(name)) }
-      rescue DeclarationError, NameError => error # a serializer is missing: records raise the error of jsonapi-serializer
+      rescue DeclarationError, NameError => error # a serializer is missing; rendering records then raises jsonapi-serializer's error
         @reasons[name] = error.message
       end
 
@@ -112,7 +112,7 @@ module Castellan
         method == association.owner_key && association.foreign_key_of?(id) && identifies?(method)
       end
 
-      # ActiveRecord defines a reader of ids for collections; Sequel and has_one have none.
+      # ActiveRecord defines a reader of ids for collections; Sequel and has_one do not.
       def ids?(method, relationship, association, id)
         name = relationship.object_method_name
         own = relationship.to_many? ? :"#{Inflector.singularize(name.to_s)}_ids" : :"#{name}_id"
@@ -121,7 +121,6 @@ module Castellan
         generated?(method) || !(adapter.model.method_defined?(method) || adapter.model.private_method_defined?(method))
       end
 
-      # Returns whether the ORM defined the method and the model does not override it.
       def generated?(method)
         return false unless adapter.model.method_defined?(method)
 

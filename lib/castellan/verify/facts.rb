@@ -2,17 +2,17 @@
 
 module Castellan
   module Verify
-    # Splits a document into facts, so that two documents can be compared regardless of undefined orders.
+    # Splits documents into facts, so that two can be compared regardless of undefined orders.
     #
     #   Facts.new(plan, unordered, true).of(tree)
     #   # => { ["users", "7", "email"] => "ada@example.com", ["users", "7", "roles"] => [["roles", "1"]], … }
     #
-    # In the nested format, a record has facts at each place where it is written.
+    # In the nested format, a record has facts at each place where it appears.
     class Facts
       ABSENT = :castellan_absent
 
       # @yield one of the documents
-      # @yieldreturn [Hash] its facts
+      # @yieldreturn [Hash] the document's facts
       # @return [Array<Difference>] a record that is missing in one document is a single difference
       def self.differences(*documents)
         rows, models = documents.map { |document| yield(document) }
@@ -25,8 +25,8 @@ module Castellan
       end
 
       # @param plan [Plan::FetchPlan, nil] nil for a document of {Serializer}
-      # @param unordered [Array<Array(String, String)>, nil] types and members of lists without an order; nil
-      #   for all
+      # @param unordered [Array<Array(String, String)>, nil] types and members of
+      #   lists without an order; nil: all lists
       # @param ordered [Boolean] whether the primary data has an order
       def initialize(plan, unordered, ordered)
         @plan = plan
@@ -34,7 +34,7 @@ module Castellan
         @ordered = ordered
       end
 
-      # @param tree [Object] what JSON.parse returns
+      # @param tree [Object] the result of JSON.parse
       # @return [Hash{Array(String, String, String) => Object}]
       def of(tree)
         @found = {}
@@ -61,7 +61,7 @@ module Castellan
         object["attributes"]&.each { |key, value| @found[[place, id, key]] = value }
         object["relationships"]&.each do |key, value|
           @found[[place, id, key]] = value.key?("data") ? linkage(object["type"], key, value["data"]) : ABSENT
-          around(place, id, "#{key} ", value) # a link and a relationship may have one name
+          around(place, id, "#{key} ", value) # a link and a relationship may have the same name
         end
         around(place, id, "", object)
       end

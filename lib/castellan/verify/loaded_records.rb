@@ -2,16 +2,16 @@
 
 module Castellan
   module Verify
-    # Writes a document again, from its records and their loaded associations.
+    # Writes a document again, from its records and their lazily loaded associations.
     #
     #   loaded = LoadedRecords.new(rendering)
     #   loaded.output      # => a Serialize::Output
     #   loaded.unordered   # => [["users", "roles"]]: lists without an order
     #
-    # Associations are loaded lazily, record by record, because lazy loading defines what is right. Each record
-    # is loaded once.
+    # Loads associations record by record, because lazy loading defines the
+    # correct result. Loads each record once.
     class LoadedRecords
-      # @return [Array<Array(String, String)>] types and members whose lists may come in any order
+      # @return [Array<Array(String, String)>] types and members whose lists have no defined order
       attr_reader :unordered
 
       def initialize(document)
@@ -28,7 +28,7 @@ module Castellan
         Serialize.encoder.encode(row_set, Serialize.template(plan), single: !@document.collection?, tail: @document.tail(@records.size))
       end
 
-      # @return [Boolean] whether the scope gives its records an order
+      # @return [Boolean] whether the scope orders its records
       def ordered?
         scope = @document.paged
         return true unless Rows.scope?(scope)
@@ -79,11 +79,11 @@ module Castellan
         path.reduce(record) { |owner, name| owner && related(owner, name).first }
       end
 
-      # Both ORMs set the owner as the inverse, but the related record may find another one by itself.
+      # Both ORMs set the owner as the inverse, but the related record itself may load a different one.
       def related(record, name)
         fresh = active_record?(record) ? !record.association(name).loaded? : !record.associations.key?(name)
         found = record.public_send(name)
-        record.association(name).load_target if active_record?(record) # which an overridden reader may skip
+        record.association(name).load_target if active_record?(record) # an overridden reader may not load it
         found = found.respond_to?(:to_ary) ? found.to_ary : [found].compact
         found.each { |one| forget(one) } if fresh
         found

@@ -4,14 +4,15 @@ module Castellan
   module Verify
     # Verifies a sample of requests, and serves the document from models if the two differ.
     #
-    #   use Castellan::Verify::Middleware, rate: 0.001, report: ->(difference) { MyErrorTracker.notify(difference.to_s) }
+    #   use Castellan::Verify::Middleware, rate: 0.001,
+    #                                      report: ->(difference) { MyErrorTracker.notify(difference.to_s) }
     #
-    # A verified request sends a query per record and relationship, so begin with a small rate. Differences
-    # contain values of the records and are passed to `report` only. `CASTELLAN=off` turns it off.
+    # A verified request runs a query per record and relationship, so begin with a small rate. Differences
+    # contain values of the records and are passed to `report` only. `CASTELLAN=off` disables it.
     class Middleware
       # @param rate [Float] the share of requests that are verified, from 0 to 1
       # @param report [#call] called with each {Difference}
-      # @param random [#rand] for tests
+      # @param random [#rand] replaced in tests
       # @raise [ConfigurationError]
       def initialize(app, rate:, report:, random: Random)
         @app = app

@@ -4,20 +4,20 @@ require "json"
 
 module Castellan
   module Verify
-    # Compares each document that is written in the block of {Castellan.verify}; also its result.
+    # Compares each document that is written in the block of {Castellan.verify}, and holds the results.
     #
-    #   verification.check(document, output)   # => the output, or the records' where the two differ
+    #   verification.check(document, output)   # => the output, or the models' output if they differ
     #   verification.differences               # => [#<Difference users 7: …>]
     #
-    # Rows may change between the two reads, so a difference counts if a second comparison finds it again. If
-    # the models raise, this is a difference too, and the document from rows is served.
+    # Rows may change between the two reads, so a difference counts only if a second comparison finds it
+    # again. If the models raise, this is also a difference, and the document from rows is served.
     class Verification
       # Longer streams are not compared, because all their records would be in memory as models.
       MOST_STREAMED = 10_000
 
       # @return [Array<Difference>]
-      # @return [Integer] how many documents were compared
-      # @return [Integer] how many streams were too long to be compared
+      # @return [Integer] the number of compared documents
+      # @return [Integer] the number of streams that were too long to compare
       attr_reader :differences, :documents, :passed_over
       # @return [Object] the value of the block
       attr_accessor :value
@@ -29,12 +29,11 @@ module Castellan
         @comparing = false
       end
 
-      # @return [Boolean] whether something was compared and nothing differed
+      # @return [Boolean] whether any documents were compared and none differed
       def same?
         documents.positive? && differences.empty?
       end
 
-      # @return [String]
       def to_s
         not_compared = "#{passed_over} not compared (streams of more than #{MOST_STREAMED} records)" if passed_over.positive?
         ["#{documents} document#{"s" if documents != 1} written from rows and from models", not_compared, *differences].compact.join("\n")
@@ -55,16 +54,16 @@ module Castellan
         end
       end
 
-      # @param type [String] of a {Serializer}
+      # @param type [String] the type of a {Serializer}
       # @param rows [#call] writes the document from rows
-      # @param models [#call] and from records
+      # @param models [#call] writes the document from records
       # @return [String] the document
       def check_serialized(type, rows, models)
         compare(type, rows.call, rows, models) { |text| Facts.new(nil, nil, false).of(JSON.parse(text)) }
       end
 
-      # @param count [Integer] of the primary records of a stream
-      # @return [Boolean] whether it is to be written whole and compared
+      # @param count [Integer] the number of a stream's primary records
+      # @return [Boolean] whether to write the stream in one piece and compare it
       def takes?(count)
         return false if @comparing
         return true if count <= MOST_STREAMED
@@ -75,7 +74,7 @@ module Castellan
 
       private
 
-      # A model's reader may render a document itself, which is not compared.
+      # A model's reader may render a document itself; that document is not compared.
       def compare(type, written, rows, models, &facts)
         return written if @comparing
 

@@ -1,4 +1,4 @@
 # frozen_string_literal: true
 
-# Found by `require "fast_jsonapi"` in place of the gem's file.
+# Loaded by `require "fast_jsonapi"` instead of the gem's file.
 require_relative "../jsonapi_serializer"

@@ -5,9 +5,9 @@ require "ripper"
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Describes how rows read one association of an ActiveRecord model. Frozen.
+      # Describes how one association of an ActiveRecord model is read as rows. Frozen.
       class Association < Rows::Association
-        # SQLite stores text in integer columns, and all text sorts after all numbers.
+        # SQLite accepts text in integer columns and sorts all text after all numbers.
         LARGEST = ::Arel.sql(((2**63) - 1).to_s).freeze
         private_constant :LARGEST
 
@@ -34,16 +34,17 @@ module Castellan
           (joined_links(id, read) if to_many? && @reflection.through_reflection?) || super
         end
 
-        # @return [LazyStatement] selects the related rows with a value in the given integer column
+        # @return [LazyStatement] selects the related rows whose integer column holds an integer
         def lazy_where_present(column)
           present = @owner.dialect.name == :sqlite ? model.arel_table[column].lteq(LARGEST) : model.arel_table[column].not_eq(nil)
           statement(scope_of_owner.where(present))
         end
 
-        # @return [Boolean] whether the SQL is constant: no default scope, and only constant scopes
+        # @return [Boolean] whether the SQL is the same in every request: no
+        #   default scope, only constant scopes
         def stable? = steady? { |scope| scope.nil? || ConstantScope.constant?(scope) }
 
-        # @return [Boolean] whether it is a has_many without :through
+        # @return [Boolean] whether the association is a has_many without :through
         def direct? = !@reflection.through_reflection? && macro == :has_many
 
         # @param id [Symbol] the related resource's id column
@@ -78,7 +79,7 @@ module Castellan
           "#{other.type} is identified by something else than what #{owner_key} holds" if other
         end
 
-        # With STI, all classes are stored under the base class's name.
+        # All classes of an STI table are stored under the base class's name.
         def of_part?(model) = model.is_a?(Class) && model < ::ActiveRecord::Base && model.finder_needs_type_condition?
 
         def declared_anew?
@@ -89,9 +90,9 @@ module Castellan
           (@reflection.options[:primary_key] || definition.model.primary_key).to_s == definition.id_column.to_s
         end
 
-        # Reads the links from the join table alone if a foreign key guarantees that the related rows exist
-        # (SQLite enforces foreign keys only on connections that enable them), or if the related rows are read
-        # as well, by primary key.
+        # Reads the ids from the join table alone if a foreign key guarantees that the related rows
+        # exist (SQLite enforces foreign keys only on connections that enable them), or if the related
+        # rows are read as well, by primary key.
         def joined_links(id, read)
           source = @reflection.source_reflection
           join = @owner.association(@reflection.through_reflection.name)
@@ -122,7 +123,7 @@ module Castellan
           [through_model, model].map { |klass| klass.arel_table[klass.primary_key] if klass&.primary_key.is_a?(String) }
         end
 
-        # The model joined last, unless it is the related model, whose table has an alias in the statement.
+        # Returns the model joined last, but not the related model, whose table has an alias in the statement.
         def through_model
           return unless @reflection.through_reflection?
 
@@ -132,14 +133,12 @@ module Castellan
 
         def unscoped? = steady?(&:nil?)
 
-        # The association and those that it goes through.
         def steps(reflection = @reflection)
           return [reflection] unless reflection.through_reflection?
 
           [reflection, *steps(reflection.through_reflection), *steps(reflection.source_reflection)]
         end
 
-        # Whether the block is true for every scope on the way, and no default scope or STI applies.
         def steady?
           steps.all? { |step| yield(step.scope) && (step.polymorphic? || !ActiveRecordRows.hides_rows?(step.klass)) }
         end
@@ -174,7 +173,7 @@ module Castellan
           elsif !to_many? && relation.distinct_value && relation.offset_value then "its scope has DISTINCT with OFFSET"
           end
         rescue StandardError
-          nil # the scope needs something that only a request has
+          nil # the scope needs something that exists only during a request
         end
 
         def keys
@@ -190,8 +189,8 @@ module Castellan
         #   has_many :roles, -> { where("sent_at < ?", Time.now) }   # evaluated in every request
         #
         # A scope is constant if its source is a `-> { … }` that calls only the query methods below, with
-        # literals. All others count as changing, as do those in files that changed after this process started;
-        # that costs only microseconds.
+        # literals. All others, and those in files that changed after this process started, are evaluated in
+        # every request, which costs microseconds.
         module ConstantScope
           METHODS = %w[order reorder reverse_order where not rewhere limit distinct].freeze
           STRUCTURE = %i[method_add_arg call fcall vcall command arg_paren args_add_block bare_assoc_hash hash assoclist_from_args assoc_new
@@ -228,7 +227,7 @@ module Castellan
             scope
           end
 
-          # The lambda is the shortest text that Ruby can parse.
+          # The lambda ends at the first brace up to which Ruby can parse the text.
           def harmless_lambda?(text)
             ends = text.enum_for(:scan, "}").lazy.map { Regexp.last_match.end(0) }.first(MOST_BRACES)
             ends.each do |last|

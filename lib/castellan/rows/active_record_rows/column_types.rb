@@ -3,8 +3,7 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Writes the SQL of a model's columns, and chooses how their values become JSON.
-      # Uses a coder if the driver's value is what the model's reader returns, otherwise the attribute's type.
+      # Writes the SQL of a model's columns, and chooses the coders that write their values as JSON.
       #
       #   types = ActiveRecordRows.for(User).types
       #   types.qualified(:email)    # => %("users"."email")
@@ -12,8 +11,9 @@ module Castellan
       #   types.coder(:status)       # => nil, an enum
       #   types.cast(:status, 1)     # => "active"
       #
-      # The attribute's type must fit the column: `attribute :number, :string` on an integer column has no
-      # coder. SQLite's decimals (floats to the driver), its JSON (unchecked text) and times in other zones
+      # A column has a coder if the driver returns the same value as the model's reader. All others are cast
+      # by the attribute's type: `attribute :number, :string` on an integer column, SQLite's decimals (floats
+      # to the driver) and JSON (unchecked text), and times in zones other than UTC.
       # than UTC go through the type.
       class ColumnTypes
         IDENTIFYING = %i[integer text date].freeze
@@ -59,24 +59,25 @@ module Castellan
         end
 
         # @param name [Symbol, String] a column or an alias
-        # @return [String] the column
+        # @return [String] the column's name
         def name(name) = @names[name] || model.attribute_aliases.fetch(name.to_s, name.to_s)
         def quote(name) = @quoted.fetch(name(name))
 
         # @return [String] the quoted table and column
         def qualified(name) = "#{table}.#{quote(name)}"
 
-        # @return [String] the SQL expression that the column's coder reads, in UTC whatever the session's time zone
+        # @return [String] the SQL expression that the coder reads; times in
+        #   UTC whatever the session's time zone
         def sql(name) = with_zone?(name(name)) ? "timezone('UTC', #{qualified(name)})" : qualified(name)
 
         # @return [String] the database type, without a length
         def database_type(name) = @database_types.fetch(name(name))
         def integer?(name) = coder(name) == :integer
 
-        # @return [String] the value as SQL
+        # @return [String] an SQL literal
         def literal(value) = ActiveRecordRows.lease(@model) { |connection| connection.quote(value) }
 
-        # @return [Symbol, nil] nil if {#cast} or the model must read the value; depends on Time.zone
+        # @return [Symbol, nil] nil if only {#cast} or the model can read the value; depends on Time.zone
         def coder(name)
           name = name(name)
           coder = @coders.fetch(name)
@@ -87,8 +88,8 @@ module Castellan
           end
         end
 
-        # Assumes that after_find and after_initialize do not change keys, so that links can be rows.
-        # @return [Boolean] whether the driver's value and the reader's value have the same string
+        # Assumes that after_find and after_initialize do not change keys, so that ids can be read as rows.
+        # @return [Boolean] whether the driver's value and the reader's value are the same string
         def identifies?(name)
           name = name(name)
           return false if models.any? { |klass| written_by_hand?(klass, name) || other_type?(klass, name) }
@@ -97,15 +98,15 @@ module Castellan
           coder ? IDENTIFYING.include?(coder) : WHOLE.include?(@model.type_for_attribute(name).class.name)
         end
 
-        # @return [Object]
+        # @return [Object] the value that the model's reader returns
         def cast(name, value)
           name = name(name)
           value = value.sub(CLOCK, '\\0+00') if value.is_a?(String) && with_zone?(name)
           @model.type_for_attribute(name).deserialize(value)
         end
 
-        # @return [Symbol, nil] how texts are compared with the column: :integer, :decimal, :float, :boolean, :text, :uuid, :date,
-        #   :datetime; nil if only the application can compare them
+        # @return [Symbol, nil] how strings are compared with the column: :integer, :decimal, :float,
+        #   :boolean, :text, :uuid, :date, :datetime; nil if only the application can compare them
         def kind(name)
           name = name(name)
           column = @model.columns_hash.fetch(name)
@@ -120,7 +121,7 @@ module Castellan
           coder if coder != :json && classes&.include?(type.class.name)
         end
 
-        # @return [Hash{String => Object}, nil] the names of an enum's values, and how they are stored
+        # @return [Hash{String => Object}, nil] the stored value for each name of an enum
         def enum(name)
           name = name(name)
           mapping = @model.defined_enums[name] if @model.respond_to?(:defined_enums)
@@ -131,22 +132,22 @@ module Castellan
         def nullable?(name) = @model.columns_hash.fetch(name(name)).null
 
         # @param text [String] an id
-        # @return [Object, nil] the reader's value for the stored text; for an enum's number, its name
+        # @return [Object, nil] the value that the reader returns for the id; for an enum's number, its name
         def typecast(name, text)
           type = @model.type_for_attribute(name(name))
           value = type.cast(text)
           type.deserialize(type.serialize(value)) if type.serializable?(value)
         end
 
-        # A reader method of the application, or an after_find or after_initialize callback, may change the
-        # value. With STI, the reader may be a subclass's.
-        # @return [Boolean] whether the column can be read only through an instance
+        # A reader that the application defines, or an after_find or after_initialize callback, may change the
+        # value. With STI, the reader may be defined in a subclass.
+        # @return [Boolean] whether only an instance can read the column
         def needs_record?(name) = !reading_class(name(name)).nil?
 
-        # @return [String, nil] the type's class name if it is the application's (MoneyType, for example)
+        # @return [String, nil] the type's class name if the application defines it, such as MoneyType
         def custom_type(name) = custom(@model.type_for_attribute(name(name)))&.name
 
-        # @return [String, nil] the callback or method that requires an instance, and its location
+        # @return [String, nil] the callback or reader that requires an instance, and its location
         def record_reason(name)
           name = name(name)
           klass = reading_class(name) or return
@@ -168,7 +169,7 @@ module Castellan
             whole_indexes.any? { |index| Array(index.columns).first == column.to_s && index.using == :btree }
         end
 
-        # @return [Array<Array<String>>] the further columns of each index that begins with the column
+        # @return [Array<Array<String>>] the other columns of each index that starts with the column
         def indexes_from(column)
           lists = indexes.map { |index| Array(index.columns) }
           lists.select { |columns| columns.first == column.to_s }.map { |columns| columns.drop(1) }
@@ -188,7 +189,7 @@ module Castellan
           model.inheritance_column.to_sym if ActiveRecordRows.inherited?(model)
         end
 
-        # @param value [String, nil] of {#inheritance_column}
+        # @param value [String, nil] a value of {#inheritance_column}
         # @return [Class, nil] nil if no class has that name
         def class_of(value)
           value.to_s.empty? ? model : model.sti_class_for(value)
@@ -196,8 +197,8 @@ module Castellan
           nil
         end
 
-        # @param model [Class] of this table
-        # @return [Hash{Object => Class}] the class and its loaded subclasses, by their value of {#inheritance_column}
+        # @param model [Class] a model of this table
+        # @return [Hash{Object => Class}] the class and its loaded subclasses, by {#inheritance_column}
         def classes_of(model) = [model, *model.descendants].to_h { |one| [one.sti_name, one] }
 
         private
@@ -211,15 +212,13 @@ module Castellan
         def whole_indexes = indexes.select { |index| index.where.nil? }
         def each_column = model.column_names.to_h { |name| [name, yield(name)] }.freeze
 
-        # With single table inheritance, rows may be of a subclass.
         def models = [@model, *ActiveRecordRows.subclasses(@model)]
 
-        # The class whose instances may have another value than the row.
+        # Returns the first class whose instances may return another value than the row's.
         def reading_class(name)
           models.find { |one| callbacks(one).any? || written_by_hand?(one, name) || (one != @model && other_type?(one, name)) }
         end
 
-        # @return [Array<Array(String, Object)>] after_find and after_initialize, each with its filter
         def callbacks(model)
           %i[find initialize].flat_map { |event| model.__callbacks.fetch(event, []).map { |callback| ["after_#{event}", callback.filter] } }
         end
@@ -237,7 +236,8 @@ module Castellan
         LIBRARY = /\A(?:ActiveModel|ActiveRecord)::/
         private_constant :LIBRARY
 
-        # ActiveRecord wraps types (encrypted, serialized, array); the wrapped type may be the application's.
+        # ActiveRecord wraps types (encrypted, serialized, array); the
+        # application may define the wrapped type.
         def custom(type)
           return type.class unless LIBRARY.match?(type.class.name.to_s)
 
@@ -294,7 +294,7 @@ module Castellan
           !@zoned.fetch(name) || (zone = Time.zone).nil? || UTC_NAMES.include?(zone.tzinfo.name)
         end
 
-        # The converter is a delegator: its `is_a?` answers for the wrapped type, so only Module#=== finds it.
+        # TimeZoneConverter delegates `is_a?` to the wrapped type; only Module#=== finds the converter itself.
         def zone_converter?(type)
           case type
           when ::ActiveRecord::AttributeMethods::TimeZoneConversion::TimeZoneConverter then true

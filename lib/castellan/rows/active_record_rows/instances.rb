@@ -9,8 +9,7 @@ module Castellan
       #   instances.read(users, :email)                # => ["ada@example.com", …]
       #   instances.related(user, :roles)              # => [#<Role>, …]
       class Instances < ObjectRows::Instances
-        # Without casting the values that nobody changed.
-        # (see ObjectRows::Instances#rows)
+        # Does not cast values that were not changed. (see ObjectRows::Instances#rows)
         def rows(records, names)
           return unless defined?(Native) && records.all? { |record| @model.equal?(record.class) } # a decorator delegates instance_of?
 
@@ -50,10 +49,10 @@ module Castellan
           preload(records, [name]) if same
         end
 
-        # Preloading differs from lazy loading in these cases: LIMIT and OFFSET (they apply to all parents
-        # together), GROUP BY, FROM, a lock, a SELECT without the key, DISTINCT or several orders on a :through
-        # path, a scope on a :through path that names another of its tables, which is then not joined, a table
-        # that the path passes twice, and keys that are compared as strings.
+        # Preloading differs from lazy loading for: LIMIT and OFFSET (they apply to all parents together),
+        # GROUP BY, FROM, a lock, a SELECT without the key, DISTINCT or several orders on a :through path, a
+        # scope on a :through path that uses another of its tables (preloading does not join it), a table that
+        # the path joins twice, and keys that are compared as strings.
         # @param model [Class] the records' model
         # @param name [Symbol] an association
         # @param related [Array<Class>] for a polymorphic belongs_to, the classes that the records refer to
@@ -76,14 +75,12 @@ module Castellan
 
         def own?(record, association) = @model.equal?(record.class) && !@model.reflect_on_association(association).nil?
 
-        # The classes that a polymorphic belongs_to of these records refers to.
         def named(model, name, records)
           return [] unless model.reflect_on_association(name).polymorphic?
 
           records.filter_map { |record| record.association(name).klass }.uniq
         end
 
-        # The association and those that it goes through, each with its owner model.
         def steps(model, reflection)
           return [[model, reflection]] unless reflection.through_reflection?
 
@@ -91,7 +88,8 @@ module Castellan
           [[model, reflection], *steps(model, through), *steps(through.klass, reflection.source_reflection)]
         end
 
-        # The relations of the step's scopes; nil if one needs a record, or if keys do not compare as strings.
+        # Returns the relations of the step's scopes, or nil if one needs a record
+        # or if keys do not compare as strings.
         def relations(owner, step, classes)
           return unless step.through_reflection? || classes.all? { |klass| ActiveRecordRows.comparable_keys?(owner, step, klass) }
           return classes.select { |klass| ActiveRecordRows.default_scope?(klass) }.map(&:all) unless step.scope
@@ -105,7 +103,7 @@ module Castellan
             !relation.lock_value && relation.from_clause.empty?
         end
 
-        # Whether the relation's SQL names no table but its own.
+        # Returns whether the relation's SQL uses no table that only the :through path would join.
         def alone?(relation)
           names = relation.to_sql.gsub(/'[^']*'/, "").scan(/(\w+)["`]?\./).flatten
           relation.joins_values.any? || (names - relation.table_name.split(".")).empty?
@@ -127,7 +125,7 @@ module Castellan
         def refine_dates(rows, position)
           dates = rows.map { |row| row[position] }
           return :date if dates.none? { |date| date.respond_to?(:iso8601) }
-          return unless dates.all? { |date| date.nil? || date.instance_of?(::Date) } # infinity is none
+          return unless dates.all? { |date| date.nil? || date.instance_of?(::Date) } # infinity is not a Date
 
           rows.each { |row| row[position] = row[position]&.iso8601 }
           :text

@@ -3,11 +3,11 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Adds the calls of relations to {Rows::Scopes}.
+      # Implements {Rows::Scopes} with ActiveRecord relations.
       class Scopes < Rows::Scopes
         WHOLE = %i[order references extending select limit].freeze
         WINDOW = %i[order limit offset lock readonly].freeze
-        INSTANCES = %i[includes preload eager_load].freeze # they concern instances alone
+        INSTANCES = %i[includes preload eager_load].freeze # affect instances only
         UNUSUAL = %i[select from group having joins left_outer_joins eager_load includes].freeze
         OF_LIBRARY = %i[all relation].freeze
         private_constant :WHOLE, :WINDOW, :INSTANCES, :UNUSUAL, :OF_LIBRARY
@@ -28,7 +28,8 @@ module Castellan
         # @return [Boolean] whether the object can be passed to {Adapter#fetch}
         def own?(object) = object.is_a?(::ActiveRecord::Relation) && object.klass <= model
 
-        # @return [String, nil] why the scope's records must be loaded: its rows cannot be selected in its order, each once
+        # @return [String, nil] why the records must be loaded: SQL cannot select
+        #   each row once in the scope's order
         def reason(scope)
           return if scope.is_a?(Ids::Chosen)
 
@@ -66,7 +67,7 @@ module Castellan
 
         # (see Rows::Scopes#unscoped?)
         def unscoped?
-          registry = ::ActiveRecord::Scoping::ScopeRegistry.instance # found once for both
+          registry = ::ActiveRecord::Scoping::ScopeRegistry.instance
           registry.current_scope(model).nil? && registry.global_current_scope(model).nil?
         end
 
@@ -78,11 +79,12 @@ module Castellan
           relation.klass == model && (relation.values.keys - %i[where order references extending]).empty?
         end
 
-        # @return [Boolean] whether a join can be added. False for locked rows, and without an order, because a
-        #   join would change the order in which the database returns the rows
+        # @return [Boolean] whether a join can be added; false for locked rows, and for scopes without an
+        #   order, because a join would change the order in which the database returns the rows
         def joinable?(scope) = scope.order_values.any? && scope.lock_value.nil?
 
-        # @return [Symbol, Integer, nil] :all without conditions and limit, the limit, or nil if neither is known
+        # @return [Symbol, Integer, nil] :all without conditions and limit; the limit (0 with DISTINCT or a
+        #   lock, so that only unique paths are joined); nil if neither is known
         def extent(scope)
           return scope.limit_value.to_i if scope.limit_value
           return 0 if scope.distinct_value || scope.lock_value
@@ -90,20 +92,21 @@ module Castellan
           :all if (scope.values.keys - WHOLE).empty?
         end
 
-        # @return [Boolean] whether {#select_by_ids_sql} is constant; with STI, loading a subclass changes it
+        # @return [Boolean] whether {#select_by_ids_sql} is constant; with STI,
+        #   loading a subclass changes the SQL
         def constant_by_ids? = !model.finder_needs_type_condition?
 
         # @return [Boolean] whether a default scope or STI hides rows of the table
         def hide_rows? = ActiveRecordRows.hides_rows?(model)
 
-        # @return [Boolean] whether the relation selects anything but columns of its table
+        # @return [Boolean] whether the relation selects anything other than columns of its table
         def expressions?(relation) = !relation.select_values.all? { |selected| columns?(selected) }
 
         # @param joins [String, nil] see {JoinedPaths}
-        # @return [String] SELECT of that list for the scope, each row once; only without a {#reason}
+        # @return [String] a SELECT of `list` that returns each row once; only for scopes without a {#reason}
         def select_sql(scope, list, joins = nil) = select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
 
-        # @!group What {Association::LazyStatement} needs
+        # @!group Used by {Association::LazyStatement}
 
         def select(relation, list, joins = nil)
           (joins ? relation.joins(joins) : relation).reselect(Arel.sql(list)).to_sql
@@ -147,10 +150,10 @@ module Castellan
           end
         end
 
-        # Whether a join may return a row several times.
         def repeats?(relation) = !keys.nil? && (joins?(relation) || relation.eager_loading?)
 
-        # Without a lock and what concerns instances, and with JOINs instead of eager loading.
+        # Removes the lock and values that affect instances only, and joins
+        # tables instead of eager loading them.
         def bare(relation)
           if relation.eager_loading?
             included = relation.includes_values if relation.references_values.any?
@@ -163,7 +166,7 @@ module Castellan
         def fresh(_relation) = model.unscoped
         def with_window(relation, other) = relation.merge(other.only(*WINDOW))
 
-        # Returns the relation itself if it has none of these values, because `except` copies it.
+        # Returns the relation itself if it has none of these values, because `except` would copy it.
         def without(relation, values) = relation.values.keys.intersect?(values) ? relation.except(*values) : relation
 
         def with_values(relation, columns, values)
@@ -193,14 +196,14 @@ module Castellan
 
         def apart?(relation) = relation.select_values.any? || (relation.distinct_value && limited?(relation))
 
-        # Default scopes, STI, `none`, `readonly` and `scoping` blocks are values of a relation too.
+        # Default scopes, STI, `none`, `readonly` and `scoping` blocks also appear in a relation's values.
         def whole?(scope)
           scope.is_a?(::ActiveRecord::Relation) && scope.klass == model && scope.values.empty? && constant_by_ids?
         end
 
         # Identifies a relation without building its SQL, see {Rows::Scopes::Identity}.
         #
-        #   ScopeIdentity.of(viewer.posts)                        # => ["\0Viewer.posts on posts.viewer_id", [7]]
+        #   ScopeIdentity.of(viewer.posts)                        # => ["\0Viewer.posts on …", [7]]
         #   ScopeIdentity.of(Post.where(viewer_id: 7).order(:id)) # => ["\0Post posts Equality …", [7]]
         #   ScopeIdentity.of(Post.joins(:viewer))                 # => nil: its SQL must be built
         module ScopeIdentity
@@ -218,8 +221,8 @@ module Castellan
           module_function
 
           # @param relation [ActiveRecord::Relation]
-          # @return [Array(String, Array), nil] shape and values; nil if the relation has anything but conditions on
-          #   columns, text conditions, an order and a limit
+          # @return [Array(String, Array), nil] shape and values; nil if the relation has more than conditions
+          #   on columns, conditions as text, an order and a limit
           def of(relation)
             catch(:unknown) do
               if relation.is_a?(::ActiveRecord::Associations::CollectionProxy)
@@ -230,7 +233,7 @@ module Castellan
             end
           end
 
-          # The scope of an association that declares none is its owner's key.
+          # Without a declared scope, the owner's key identifies the association's relation.
           def association(association)
             reflection = association.reflection
             shape = plain_shape(reflection) or return

@@ -4,30 +4,29 @@ module Castellan
   module Rows
     class ActiveRecordRows
       # Runs SELECTs on the raw connection as ActiveRecord would.
-      # Applies query log tags and other transformers, emits `sql.active_record` and raises ActiveRecord's
-      # errors. Refuses writes. Valid during one lease.
       #
-      #   session.rows("SELECT id FROM users")                                # => [[1], [2]], on PostgreSQL a PG::Result
+      #   session.rows("SELECT id FROM users")   # => [[1], [2]], on PostgreSQL a PG::Result
       #   session.rows("SELECT … WHERE user_id = ANY($1::bigint[])", [1, 2])
       #
-      # Bypasses ActiveRecord's query cache, so that rows are never older than the statement.
+      # Applies query log tags and other query transformers, emits `sql.active_record`, raises ActiveRecord's
+      # errors and refuses writes. Bypasses the query cache, so that rows are never older than the statement.
       class Session
         include ColumnValues
 
         EVENT = "sql.active_record"
         NONE = [].freeze
         EXPLAIN = ::ActiveRecord.const_defined?(:ExplainSubscriber) ? ::ActiveRecord::ExplainSubscriber : NilClass
-        # Subscribers that receive a monotonic beginning and end, such as ActiveRecord's own of the time for the log. They are called
-        # without ActiveSupport's handle for each statement, which costs more than they do.
+        # Subscribers that receive a monotonic start and finish, such as ActiveRecord's, which
+        # sums the time for the log. They are called directly: ActiveSupport's handle for each
+        # statement costs more than the subscribers.
         TIMED = ::ActiveSupport::Notifications::Fanout::Subscribers::MonotonicTimed
         private_constant :EVENT, :NONE, :EXPLAIN, :TIMED
 
-        # @return [String] the name of the adapter's statements in the log
         def self.name_for(adapter)
           "#{adapter.model.name} Castellan"
         end
 
-        # @param name [String, nil] the statements' name in the log; nil: that of the adapter's statements
+        # @param name [String, nil] names the statements in the log; nil: {.name_for} the adapter
         def initialize(connection, name, adapter)
           @connection = connection
           @name = name
@@ -37,8 +36,9 @@ module Castellan
           @timed = @subscribers.all?(TIMED)
         end
 
-        # Before ActiveRecord 8.1, the subscriber of `explain` is always there and does nothing outside of `explain`.
-        # @return [Array<Object>] those that read the events of statements
+        # Before ActiveRecord 8.1, the subscriber of `explain` is always
+        # registered but idle outside `explain`.
+        # @return [Array<Object>] the subscribers that use the events of statements
         def self.subscribers
           ::ActiveSupport::Notifications.notifier.all_listeners_for(EVENT).reject do |one|
             one.silenced?(EVENT) || (one.delegate.instance_of?(EXPLAIN) && !::ActiveRecord::ExplainRegistry.collect?)
@@ -58,11 +58,11 @@ module Castellan
           PostgresDriver::InterruptedConnection.uninterrupted { close_pipeline } if @pipeline
         end
 
-        # @param ids [Array<Integer, String>, nil] the ids for the SQL's one placeholder
-        # @param kept [Boolean] whether the SQL is one of few that repeat: then it runs as a prepared
-        #   statement if ActiveRecord's would
+        # @param ids [Array<Integer, String>, nil] the value of the SQL's only placeholder
+        # @param kept [Boolean] whether the SQL is one of few that repeat; it is prepared
+        #   if ActiveRecord prepares statements
         # @param indexed [Boolean] whether an index finds the rows of one id
-        # @return [Array<Array>, PG::Result] in text format
+        # @return [Array<Array>, PG::Result] a PG::Result in text format
         def rows(sql, ids = nil, kept: false, indexed: false)
           text = transformed(sql)
           refuse(text) if @pipeline.nil? && @connection.write_query?(text)
@@ -121,7 +121,7 @@ module Castellan
           reconnect_later if raw&.finished?
         end
 
-        # Query transformers may change each statement, so those statements are not pipelined.
+        # Query transformers may change each statement, so transformed statements are not pipelined.
         def pipelines?
           @dialect.name == :postgres && PostgresDriver::Pipeline.possible? && @connection.prepared_statements &&
             ::ActiveRecord.query_transformers.empty?
@@ -132,7 +132,6 @@ module Castellan
           PostgresDriver::Pipeline.new(@connection.raw_connection, queries)
         end
 
-        # SQL that repeats is compiled once, whether or not its scope is constant.
         def sqlite(sql, ids, kept)
           value = @dialect.bind(ids) if ids
           SqliteStatements.for(@connection.raw_connection).rows(sql, value, kept: kept && @connection.prepared_statements)
@@ -169,7 +168,8 @@ module Castellan
           raise ::ActiveRecord::ReadOnlyError, "Write query attempted by rows, which only read: #{sql}"
         end
 
-        # @return [Exception] ActiveRecord's error for that of a driver, so that the application's rescues work
+        # @return [Exception] ActiveRecord's error for a driver's error, so
+        #   that the application's `rescue` works
         def translated(error, sql)
           return error unless Adapter.driver_error?(error)
 

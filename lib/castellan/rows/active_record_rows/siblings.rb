@@ -3,18 +3,19 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Makes the associations of ActiveRecord look into {Together} before they query.
+      # Lets ActiveRecord's associations use the results in {Together} instead of querying.
       #
-      #   Siblings.attach    # Together.render does
+      #   Siblings.attach    # Together.render calls it
       #
-      # Answers are preloaded into copies of the records, so that no association of a sibling changes. What a
-      # lazy load would find otherwise than a preload (see {Instances#preloads_same?}) is left to the lazy load.
+      # Preloads into copies of the records, so that no association of a sibling changes.
+      # Associations for which a preload finds other records than a lazy load (see
+      # {Instances#preloads_same?}) are loaded lazily.
       module Siblings
         # Prepended to ActiveRecord::Associations::SingularAssociation and CollectionAssociation.
         module Targets
           private
 
-          # Rails 8.0 has the option async.
+          # Rails 8.0 passes `async:`.
           def find_target(**options)
             together = (Together.current unless options[:async]) or return super
 
@@ -54,7 +55,7 @@ module Castellan
         end
 
         class << self
-          # Prepends the modules once, for the life of the process. Without a document they read a fiber-local variable.
+          # Prepends the modules once per process. Outside documents they only read a fiber-local variable.
           def attach
             return if @attached
 
@@ -74,8 +75,8 @@ module Castellan
             end
           end
 
-          # @yield queries, for this record alone
-          # @return [Array<Object>, Object, nil] what the association's `find_target` returns
+          # @yield loads the association of this record alone
+          # @return [Array<Object>, Object, nil] the result of the association's `find_target`
           def target(association, together)
             found = shared?(association) ? targets(association, together) : Together::NONE
             return yield.tap { |own| together.add(Array(own)) } if Together::NONE.equal?(found)
@@ -84,9 +85,9 @@ module Castellan
             found
           end
 
-          # Answers a query about an association that is not loaded, and does not load it.
+          # Returns the result of a query about an association without loading the association.
           # @param query [Symbol] a method of {GroupedQuery}
-          # @yield queries, for this record alone
+          # @yield queries for this record alone
           # @param queried [Boolean] whether the method queries even if the association is loaded
           def answer(association, query, queried: false, **options)
             together = (Together.current if queried || !association.loaded?) or return yield
@@ -106,7 +107,6 @@ module Castellan
 
           private
 
-          # Whether a counter cache answers without a query.
           def counted?(association, query) = query == :counts && association.reflection.has_cached_counter?
 
           def grouped(association, owners, query, together, **options)
@@ -115,7 +115,7 @@ module Castellan
             answers
           end
 
-          # The ids of a through association, which no statement of their own reads.
+          # Returns the ids of a :through association, which {GroupedQuery} does not read.
           def ids_of_records(association, together)
             found = targets(association, together, keep: true)
             Together::NONE.equal?(found) ? found : found.pluck(*association.reflection.association_primary_key)
@@ -127,8 +127,8 @@ module Castellan
             end
           end
 
-          # Whether siblings may have an answer. A strict record raises as before; inside of `scoping` or
-          # `unscoped` the same query has another answer.
+          # Returns whether siblings can share a result. A strict_loading record must raise as usual, and
+          # inside `scoping` or `unscoped` the same query returns other rows.
           def shared?(association)
             owner = association.owner
             reflection = association.reflection
@@ -158,7 +158,7 @@ module Castellan
             Together.answers(owners, targets, back: back?(association))
           end
 
-          # Those whose answer the same query contains; nil if each must query for itself.
+          # Returns the siblings that one query can serve, or nil if each must query for itself.
           def owners(association, siblings)
             reflection = association.reflection
             keys = keys(reflection)
@@ -170,7 +170,7 @@ module Castellan
           end
 
           def alike?(record, owner, reflection)
-            model = record.class # not instance_of?, which a decorator delegates
+            model = record.class # not instance_of?, because decorators delegate it
             model == owner.class ||
               (model < ::ActiveRecord::Base && model._reflect_on_association(reflection.name).equal?(reflection))
           end
@@ -182,7 +182,7 @@ module Castellan
 
           def open?(association, klass)
             !association.loaded? && association.klass == klass
-          rescue NameError # a polymorphic type that is no class: an error of that record alone
+          rescue NameError # the polymorphic type is not a class: only this record's own lazy load may raise
             false
           end
 
@@ -194,7 +194,8 @@ module Castellan
             false
           end
 
-          # Without an order, a join of several records for each is in another order than a preload.
+          # Without an ORDER BY, a join that returns several records per
+          # owner has another order than a preload.
           def in_order?(reflection)
             return true unless reflection.through_reflection?
 
@@ -207,7 +208,7 @@ module Castellan
 
           def ordered?(klass, scope) = scope.arity.zero? && klass.unscoped.instance_exec(&scope)&.order_values&.any?
 
-          # A copy shares the attributes, and has no association loaded.
+          # The copy shares the attributes but has no loaded associations.
           def copy(record) = record.clone.tap { |copy| copy.instance_variable_set(:@association_cache, {}) }
 
           def back?(association)
@@ -219,18 +220,17 @@ module Castellan
           end
         end
 
-        # Queries the numbers, the ids or the first records of a has_many or has_one for several owners, each in one
-        # statement.
+        # Queries the counts, ids or first records of a has_many or has_one for several owners at once.
         #
-        #   query = GroupedQuery.for(user.association(:posts), [ada, alan])   # nil: ask for each owner
+        #   query = GroupedQuery.for(user.association(:posts), [ada, alan])   # nil: query for each owner
         #   query.counts   # => { ada => 3, alan => 0 }, compared by identity
         #
-        # For associations of one table whose scope has conditions and an order alone.
+        # Supports associations of one table whose scope has only conditions and an order.
         class GroupedQuery
           SIMPLE = %i[where order reordering extending preload readonly].freeze
           private_constant :SIMPLE
 
-          # @param association [ActiveRecord::Associations::Association] of one of the owners
+          # @param association [ActiveRecord::Associations::Association] the association of one of the owners
           # @return [GroupedQuery, nil]
           def self.for(association, owners)
             reflection = association.reflection
@@ -264,10 +264,10 @@ module Castellan
             by_owner(pairs.group_by(&:first).transform_values { |some| some.map(&:last) }) { [] }
           end
 
-          # @return [Boolean] whether the scope has an order, so that a has_one is one of many
+          # @return [Boolean] whether the scope has an order; then a has_one may choose among several records
           def ordered? = scope.order_values.any?
 
-          # @param by_key [Boolean] whether records without an order are in that of their primary key
+          # @param by_key [Boolean] whether to order by primary key if the scope has no order
           # @return [Hash{ActiveRecord::Base => ActiveRecord::Base, nil}]
           def firsts(by_key: false)
             key = @model.arel_table[@model.primary_key]

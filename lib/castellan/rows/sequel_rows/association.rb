@@ -3,7 +3,7 @@
 module Castellan
   module Rows
     class SequelRows
-      # Describes how rows read one association of a Sequel model. Frozen.
+      # Describes how one association of a Sequel model is read as rows. Frozen.
       class Association < Rows::Association
         MACROS = { many_to_one: :belongs_to, one_to_one: :has_one, one_through_one: :has_one, one_to_many: :has_many,
                    many_to_many: :has_many, many_through_many: :has_many, one_through_many: :has_one }.freeze
@@ -29,12 +29,12 @@ module Castellan
         # @return [LazyStatement]
         def lazy = LazyStatement.new(adapter.scopes, dataset_of({ owner_key => key_value }).naked, keys_in_order)
 
-        # @return [Boolean] whether the SQL is constant
+        # @return [Boolean] whether the SQL is the same in every request
         def stable?
           model.simple_table && @reflection.values_at(:block, :conditions).none? && !@reflection[:instance_specific] ? true : false
         end
 
-        # @return [Boolean] whether it is a one_to_many
+        # @return [Boolean] whether the association is a one_to_many
         def direct? = @reflection[:type] == :one_to_many
 
         # (see ActiveRecordRows::Association#foreign_key_of?)
@@ -50,7 +50,6 @@ module Castellan
 
         private
 
-        # nil if the type is unknown.
         def type_of_compared
           case @reflection[:type]
           when :many_to_one then adapter.types.type(@reflection.primary_key)
@@ -60,7 +59,7 @@ module Castellan
           end
         end
 
-        # Sequel returns no associations for an object without a primary key.
+        # Sequel returns no associations of an object without a primary key.
         def dataset_of(values)
           keys = Array(@owner.model.primary_key).to_h { |column| [column, KEY_PROBES[@owner.types.type(column)]] }
           @owner.model.call(keys.merge(values)).public_send(@reflection.dataset_method)

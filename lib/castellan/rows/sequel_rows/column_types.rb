@@ -3,19 +3,19 @@
 module Castellan
   module Rows
     class SequelRows
-      # Writes the SQL of a dataset's columns, and chooses how their values become JSON.
-      # Uses a coder if the driver's value is what Sequel returns, otherwise Sequel's conversion for the type.
+      # Writes the SQL of a dataset's columns, and chooses the coders that write their values as JSON.
       #
       #   types = ColumnTypes.new(MailLog.dataset.naked, MailLog, :sqlite)
-      #   types.coder(:number)               # => :integer
-      #   types.coder(:value_net)            # => :decimal on PostgreSQL; nil on SQLite, whose driver returns floats
-      #   types.cast(:value_net, 12.5)       # => BigDecimal("12.5")
+      #   types.coder(:number)            # => :integer
+      #   types.coder(:value_net)         # => :decimal; nil on SQLite, whose driver returns floats
+      #   types.cast(:value_net, 12.5)    # => BigDecimal("12.5")
       #
-      # Columns without a schema (expressions of a view) keep the driver's value, as in Sequel.
+      # A column has a coder if the driver returns the same value as Sequel; others use Sequel's conversion
+      # for the type. Columns without a schema (expressions of a view) keep the driver's value, as in Sequel.
       class ColumnTypes
         PLAIN = { integer: :integer, boolean: :boolean, float: :float, decimal: :decimal, date: :date, datetime: :datetime,
                   string: :text }.freeze
-        # On other databases Sequel reads the rows, and these values need no conversion.
+        # On other databases, Sequel reads the rows, and only these values need no conversion.
         WRITTEN_AS_THEY_ARE = %i[integer boolean float string].freeze
         IDENTIFYING = %i[integer text].freeze
         KINDS = { **PLAIN, string: :text, uuid: :uuid }.freeze
@@ -29,7 +29,7 @@ module Castellan
         # @return [Symbol, nil] Sequel's name for its type, or :uuid, for which Sequel has none
         def self.type(column) = column[:db_type].to_s.match?(/\Auuid\z/i) ? :uuid : column[:type]
 
-        # @return [Symbol, nil] the table's primary key; nil if it has none, or one of several columns
+        # @return [Symbol, nil] the table's primary key; nil without one or with a composite one
         # @return [String] the quoted table, or its alias
         attr_reader :primary_key, :table
 
@@ -57,10 +57,10 @@ module Castellan
         def sql(name) = zoned?(name) ? "timezone('UTC', #{qualified(name)})" : qualified(name)
         def integer?(name) = type(name) == :integer
 
-        # @return [nil] Sequel has no types of the application
+        # @return [nil] Sequel has no application-defined types
         def custom_type(_name) = nil
 
-        # @return [String] the value as SQL
+        # @return [String] an SQL literal
         def literal(value) = @dataset.literal(value)
 
         # (see ActiveRecordRows::ColumnTypes#coder)
@@ -81,7 +81,7 @@ module Castellan
           coder ? IDENTIFYING.include?(coder) : [nil, :uuid].include?(type(name))
         end
 
-        # @return [Object]
+        # @return [Object] the value as Sequel returns it
         def cast(name, value)
           conversion = @schema[name] && conversion(@schema[name])
           value = value.sub(CLOCK, '\\0+00') if value.is_a?(String) && zoned?(name)
@@ -132,21 +132,21 @@ module Castellan
         def tables = @catalog.fetch(:tables) { @database.tables.map(&:to_s) }
 
         # @param table [Symbol, Object] a table, such as a join table
-        # @return [Symbol, nil] its primary key; nil if it has none, or one of several columns
+        # @return [Symbol, nil] its primary key; nil without one or with a composite one
         def key_of(table)
           keys = schema_of(table).select { |_, column| column[:primary_key] }
           keys.first.first if keys.size == 1
         end
 
         # @param table [Symbol, Object]
-        # @return [Symbol, nil] the column's type; nil if it is unknown; see {#type}
+        # @return [Symbol, nil] the column's type, see {#type}; nil if it is unknown
         def type_in(table, column)
           found = schema_of(table).to_h[column]
           found && ColumnTypes.type(found)
         end
 
-        # A reader method of the application or a plugin, or an after_initialize hook, may change the value.
-        # @return [Boolean] whether the column can be read only through an instance
+        # A reader of the application or a plugin, or an after_initialize hook, may change the value.
+        # @return [Boolean] whether only an instance can read the column
         def needs_record?(name) = !reading_class(name).nil?
 
         # (see ActiveRecordRows::ColumnTypes#record_reason)
@@ -181,7 +181,8 @@ module Castellan
           []
         end
 
-        # The class, perhaps a subclass of single table inheritance, whose instances may have another value than the row.
+        # Returns the first class (with STI perhaps a subclass) whose instances may
+        # return another value than the row's.
         def reading_class(name)
           classes = [@model, *(subclasses(@model) if @model.respond_to?(:sti_key))].compact
           classes.find do |one|
@@ -205,7 +206,7 @@ module Castellan
           dataset.first_source_table.is_a?(Symbol) && dataset.opts[:select].nil? && !dataset.joined_dataset?
         end
 
-        # PostgreSQL reports the type of every expression.
+        # Only PostgreSQL reports the type of every expression.
         def result_types(dataset)
           return {} unless @postgres
 
@@ -230,7 +231,7 @@ module Castellan
           PLAIN[column[:type]]
         end
 
-        # PostgreSQL's text is the value of a type that Sequel does not convert.
+        # PostgreSQL's text is the final value for types that Sequel does not convert.
         def on_postgres(column)
           converted = !conversion(column).nil?
           return converted ? :json : :text if JSON_TYPES.include?(column[:db_type])
@@ -247,10 +248,10 @@ module Castellan
         def zoned?(name) = @postgres && database_type(name) == "timestamp with time zone"
         def zoned_text? = @database.respond_to?(:use_timestamp_timezones?) && @database.use_timestamp_timezones?
 
-        # Sequel converts a time with a zone to its application_timezone, or to the machine's time zone.
+        # Sequel converts times with a zone to its application_timezone, otherwise to the machine's time zone.
         def written_as_utc?(name) = utc? && (!zoned?(name) || ::Sequel.application_timezone == :utc)
 
-        # If the database has no time zone in Sequel, its times are local.
+        # Without a database_timezone, Sequel reads times as local times.
         def utc?
           return false unless [nil, :utc].include?(::Sequel.application_timezone)
 

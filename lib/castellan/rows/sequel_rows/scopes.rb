@@ -3,13 +3,13 @@
 module Castellan
   module Rows
     class SequelRows
-      # Adds the calls of datasets to {Rows::Scopes}.
+      # Implements {Rows::Scopes} with Sequel datasets.
       class Scopes < Rows::Scopes
-        USUAL = %i[from model row_proc where order limit offset].freeze # options that never change which columns are read
+        USUAL = %i[from model row_proc where order limit offset].freeze # never change which columns are read
         WINDOW = %i[order limit offset].freeze
         private_constant :USUAL, :WINDOW
 
-        # @param dataset [Sequel::Dataset] all rows, as hashes
+        # @param dataset [Sequel::Dataset] returns all rows, as hashes
         def initialize(adapter, dataset)
           @dataset = dataset
           @own = dataset.opts[:from] if (dataset.opts.keys - USUAL).empty?
@@ -18,8 +18,8 @@ module Castellan
         end
 
         # @param object [Class, Sequel::Dataset]
-        # @return [Sequel::Dataset] custom SQL and a compound (a union without from_self) become a subquery. A
-        #   database keeps the order of a subquery if the statement adds none
+        # @return [Sequel::Dataset] custom SQL and compounds (a union without from_self) become a subquery,
+        #   whose order the database keeps if the statement adds none
         def from(object)
           return object.dataset if object.is_a?(Class)
           return object unless object.is_a?(::Sequel::Dataset) && (object.opts[:sql] || object.opts[:compounds])
@@ -31,7 +31,8 @@ module Castellan
         def all = from(model)
 
         # @return [Boolean] whether the object can be passed to {Adapter#fetch}
-        # @raise [ConfigurationError] for a dataset with a server: related rows would come from another
+        # @raise [ConfigurationError] for a dataset with a server, because
+        #   related rows would come from another one
         def own?(object)
           return false unless object.is_a?(::Sequel::Dataset) && object.opts[:from] && !object.opts[:sql] && rows_of_model?(object)
           return true if [nil, :default, :read_only].include?(object.opts[:server])
@@ -57,8 +58,8 @@ module Castellan
           end
         end
 
-        # Loads the records of a scope (of a dataset: hashes), each once, in one statement through the caller's
-        # dataset.
+        # Loads the records of a scope (hashes of a dataset), each once, in one
+        # statement through the caller's dataset.
         # @param whole [Boolean] select all columns, unless the scope selects expressions
         # @return [Array<Sequel::Model, Hash>]
         def load(scope, whole: false)
@@ -70,7 +71,8 @@ module Castellan
           dataset.all.uniq
         end
 
-        # With a subquery, the condition is one on the keys: the subquery may have other columns.
+        # With a subquery, the condition is applied through the keys, because
+        # the subquery may have other columns.
         # (see Rows::Scopes#where_sql)
         def where_sql(dataset, sql)
           return dataset.where(raw(sql)) unless keys && subquery?(dataset)
@@ -102,16 +104,16 @@ module Castellan
           :all if opts.values_at(:where, :join, :offset).none?
         end
 
-        # @return [Boolean] whether {#select_by_ids_sql} is constant; a filtered model's is not
+        # @return [Boolean] whether {#select_by_ids_sql} is constant; false for filtered models
         def constant_by_ids? = model? && model.simple_table ? true : false
 
-        # @return [Boolean] false: polymorphic associations, which need it, are read through models
+        # @return [Boolean] false: only polymorphic associations need it, and those are read through models
         def hide_rows? = false
 
         # (see ActiveRecordRows::Scopes#select_sql)
         def select_sql(scope, list, joins = nil) = select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
 
-        # @!group What {Association::LazyStatement} needs
+        # @!group Used by {Association::LazyStatement}
 
         def select(dataset, list, joins = nil)
           dataset = dataset.clone(from: [raw("#{dataset.literal(dataset.opts[:from].first)} #{joins}")]) if joins
@@ -123,7 +125,7 @@ module Castellan
         def terms(dataset) = dataset.opts[:order] || []
         def reorder(dataset, terms) = dataset.order(*terms)
 
-        # DISTINCT ON needs its order.
+        # DISTINCT ON requires its order.
         def unordered(dataset) = dataset.opts[:distinct]&.any? ? dataset : dataset.unordered
         def unlimited(dataset) = dataset.unlimited
 
@@ -144,7 +146,6 @@ module Castellan
 
         private
 
-        # Whether the dataset selects anything but columns.
         def expressions?(dataset)
           selected = dataset.opts[:select]
           !(selected.nil? || selected == @dataset.opts[:select] || selected.all? { |one| column?(one) })
@@ -166,7 +167,6 @@ module Castellan
 
         def table_name(table) = (table.is_a?(::Sequel::SQL::Identifier) ? table.value : table).to_s
 
-        # Whether a row may be returned several times.
         def repeats?(dataset) = !keys.nil? && (joins?(dataset) || distinct?(dataset))
         def bare(dataset) = dataset.clone(lock: nil)
         def plain(dataset) = dataset.opts[:distinct] && keys ? dataset.clone(distinct: nil) : dataset
@@ -180,17 +180,16 @@ module Castellan
           columns.one? ? qualified.first : qualified
         end
 
-        # @param values [Array, Sequel::Dataset]
         def with_values(dataset, columns, values) = dataset.where(qualify(dataset, columns) => values)
         def values(dataset, columns) = dataset.naked.select(*qualify(dataset, columns)).map(columns)
 
-        # Unlike `to_a`, it loads what the dataset loads eagerly.
+        # Unlike `to_a`, `all` also runs the dataset's eager loading.
         def records(dataset) = dataset.all
         def everything = all
         def model? = model.is_a?(Class)
         def database = @dataset.db
 
-        # The server of reads; `with_server` changes it for a block.
+        # Returns the server for reads, which `with_server` changes for a block.
         def surroundings
           pool = database.pool
           [(pool.send(:pick_server, :read_only) if pool.respond_to?(:pick_server, true))]
@@ -198,7 +197,7 @@ module Castellan
 
         def value(sql) = database.fetch(sql).single_value
 
-        # Drops ids that are no date or time, because PostgreSQL would refuse the comparison.
+        # Drops ids that are not a date or time, because PostgreSQL would reject the comparison.
         def possible(ids, column)
           type = types.type(column)
           return ids unless %i[date datetime time].include?(type)
@@ -210,7 +209,8 @@ module Castellan
           end
         end
 
-        # Whether the dataset selects rows of the model, perhaps as a subquery. A subquery of no model returns hashes.
+        # Returns whether the dataset selects rows of the model, perhaps as a subquery;
+        # one without a model returns hashes.
         def rows_of_model?(dataset)
           return dataset.first_source_alias == @dataset.first_source_alias unless model? && subquery?(dataset)
 
@@ -233,7 +233,7 @@ module Castellan
           ::Sequel.public_send(direction, column)
         end
 
-        # A subquery keeps its own order.
+        # A subquery has an order of its own.
         def further_order(dataset, terms)
           subquery?(dataset) && dataset.opts[:order].nil? ? dataset : dataset.order_append(*terms)
         end
@@ -247,7 +247,7 @@ module Castellan
 
         # Identifies a dataset without building its SQL, like {ActiveRecordRows::Scopes::ScopeIdentity}.
         #
-        #   ScopeIdentity.of(viewer.posts_dataset, Post.dataset)           # => ["\0Post posts = posts viewer_id …", [7]]
+        #   ScopeIdentity.of(viewer.posts_dataset, Post.dataset)           # => ["\0Post posts = …", [7]]
         #   ScopeIdentity.of(Post.join(:viewers, id: :x), Post.dataset)    # => nil: its SQL must be built
         module ScopeIdentity
           extend Rows::Scopes::Identity
@@ -261,9 +261,9 @@ module Castellan
           module_function
 
           # @param dataset [Sequel::Dataset]
-          # @param own [Sequel::Dataset] the model's
-          # @return [Array(String, Array), nil] shape and values; nil if the dataset has anything but conditions on columns,
-          #   text conditions, an order and a limit, or methods of its own
+          # @param own [Sequel::Dataset] the model's dataset
+          # @return [Array(String, Array), nil] shape and values; nil if the dataset has more than conditions
+          #   on columns, conditions as text, an order and a limit, or has methods of its own
           def of(dataset, own)
             return unless plain_class?(dataset.class, own.class)
 
@@ -280,7 +280,7 @@ module Castellan
             end
           end
 
-          # A dataset that is extended may write other SQL.
+          # An extended dataset may write other SQL.
           def plain_class?(given, own)
             given.equal?(own) ||
               (given.superclass.equal?(own) && given.ancestors[1].name == METHODS && given.ancestors[2].equal?(own))

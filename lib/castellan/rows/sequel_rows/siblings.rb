@@ -3,12 +3,12 @@
 module Castellan
   module Rows
     class SequelRows
-      # Makes the associations of Sequel's models look into {Together} before they query.
+      # Lets Sequel's associations use the results in {Together} instead of querying.
       #
-      #   Siblings.attach    # Together.render does
+      #   Siblings.attach    # Together.render calls it
       #
-      # As Sequel's own plugin tactical_eager_loading, but for the rendering of a document alone, and for records
-      # however they were loaded.
+      # Works like Sequel's plugin tactical_eager_loading, but only while a document is rendered, and for
+      # all records however they were loaded.
       module Siblings
         # Prepended to Sequel::Model.
         module Targets
@@ -32,8 +32,8 @@ module Castellan
           # (see ActiveRecordRows::Siblings#each_loaded)
           def each_loaded(record) = record.associations.each { |name, related| yield name, list(related) }
 
-          # @yield queries, for this record alone
-          # @return [Array<Object>, Object, nil] what `_load_associated_objects` returns
+          # @yield loads the association of this record alone
+          # @return [Array<Object>, Object, nil] the result of `_load_associated_objects`
           def target(record, reflection, together)
             unless record.new?
               found = together.answer(record, reflection[:name]) { |siblings| load(record, reflection, siblings, together) }
@@ -45,7 +45,7 @@ module Castellan
 
           private
 
-          # Array() would make a hash of values of a record.
+          # Array() would turn a record into its values.
           def list(found) = found.is_a?(Array) ? found : [found].compact
 
           def load(record, reflection, siblings, together)
@@ -65,7 +65,7 @@ module Castellan
               record.class.association_reflection(reflection[:name]).equal?(reflection)
           end
 
-          # Sequel calls `after_load` when objects are assigned, once more for those that were loaded eagerly.
+          # Sequel calls `after_load` when objects are assigned, so eagerly loaded objects would run it twice.
           def same?(model, reflection)
             return false if reflection[:limit] || reflection[:after_load]&.any?
 

@@ -1,4 +1,4 @@
 # frozen_string_literal: true
 
-# Found by `require "jsonapi/serializer"` in place of the gem's file.
+# Loaded by `require "jsonapi/serializer"` instead of the gem's file.
 require_relative "../../jsonapi_serializer"

@@ -1,4 +1,4 @@
 # frozen_string_literal: true
 
-# Found by `require "jsonapi/serializer/errors"` in place of the gem's file.
+# Loaded by `require "jsonapi/serializer/errors"` instead of the gem's file.
 require_relative "../../../jsonapi_serializer"
