@@ -95,17 +95,16 @@ end
 
 bytes = NotifiedPostResource.render(keeper: nil)
 gzip = Zlib.gzip(bytes)
-# The header fields that Castellan sends, made anew for each response.
+# The header fields that Castellan sends; each response has a Hash of its own.
+FIELDS = { "etag" => '"castellan-1-constant-bytes-of-a-page-0"', "vary" => "accept, accept-encoding",
+           "cache-control" => "public, no-cache" }.freeze
 constant = lambda do |body, **fields|
   sent = Castellan::Serve::Endpoint::Body.of(body) # Puma copies the strings of an Array
   lambda do |_env|
-    [200, { "etag" => '"castellan-1-constant-bytes-of-a-page-0"', "vary" => "accept, accept-encoding", "cache-control" => "public, no-cache",
-            "content-type" => "application/json", "content-length" => body.bytesize.to_s, **fields }, sent]
+    [200, { **FIELDS, "content-type" => "application/json", "content-length" => body.bytesize.to_s, **fields }, sent]
   end
 end
-empty = lambda do |_env|
-  [304, { "etag" => '"castellan-1-constant-bytes-of-a-page-0"', "vary" => "accept, accept-encoding", "cache-control" => "public, no-cache" }, []]
-end
+empty = ->(_env) { [304, FIELDS.dup, []] }
 
 # By hand, what an exact version costs at least: a statement that reads the counters of three tables, on a connection of its own.
 VERSION = "SELECT sum(n) FROM castellan_versions WHERE relation IN ('posts'::regclass, 'authors'::regclass, 'comments'::regclass)"

@@ -48,7 +48,8 @@ class Writers
     @versions.uninstall(%w[comments])
     @connection.execute("DROP TRIGGER IF EXISTS floor ON comments")
     case kind
-    when String then @connection.execute("CREATE TRIGGER floor AFTER UPDATE ON comments FOR EACH STATEMENT EXECUTE FUNCTION floor_bump(#{kind})")
+    when String
+      @connection.execute("CREATE TRIGGER floor AFTER UPDATE ON comments FOR EACH STATEMENT EXECUTE FUNCTION floor_bump(#{kind})")
     when Hash then @versions.install(%w[comments], **kind)
     end
   end

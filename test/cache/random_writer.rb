@@ -23,7 +23,8 @@ class RandomWriter
     "BEGIN; SET LOCAL session_replication_role = replica; UPDATE articles SET title = 'Replica' WHERE id = 2; COMMIT",
     "WITH gone AS (DELETE FROM articles WHERE id = 40 RETURNING id) UPDATE authors SET name = 'Both' FROM gone",
     "INSERT INTO tags (id, name) VALUES (1, 'ruby') ON CONFLICT (id) DO UPDATE SET name = 'merged'",
-    "DO $$ BEGIN UPDATE tags SET name = 'caught'; RAISE 'undone'; EXCEPTION WHEN OTHERS THEN UPDATE tags SET name = 'kept' WHERE id = 2; END $$"
+    "DO $$ BEGIN UPDATE tags SET name = 'caught'; RAISE 'undone'; " \
+    "EXCEPTION WHEN OTHERS THEN UPDATE tags SET name = 'kept' WHERE id = 2; END $$"
   ].freeze
   REFUSED = [PG::LockNotAvailable, PG::TRSerializationFailure, PG::TRDeadlockDetected, PG::InFailedSqlTransaction, PG::UniqueViolation].freeze
   private_constant :LEVELS, :CHANGES, :REFUSED
