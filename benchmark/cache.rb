@@ -143,7 +143,7 @@ class CacheBenchmark
     other&.close
   end
 
-  # @return [Hash{String => Hash{Symbol => Float}}] commits per second with PostgreSQL's own settings, and where no commit waits for the disk
+  # @return [Hash{String => Hash{Symbol => Float}}] commits per second, where commits wait for the disk and where they do not
   def writes
     { "PostgreSQL's own settings" => Castellan::TestServers.durable_postgres_url, "without fsync" => @url }.transform_values do |url|
       ActiveRecord::Base.establish_connection(url)
@@ -225,7 +225,8 @@ class CacheBenchmark
     late = @lag[(@lag.size * 0.99).floor]
     [*beside, "- A viewer's value in gzip of 52 kB: #{@splice.round(1)} µs (goal 10 µs: #{@splice <= 10 ? "reached" : "**not reached**"})",
      "- A notified version: #{middle.round(2)} ms from a commit until another process has noticed it (median; 99 %: #{late.round(2)} ms)",
-     "- 64 simultaneous readers in 4 processes of what nobody has: #{@cold.first} computation (goal 1), with Rails' RedisCacheStore #{@cold.last}",
+     "- 64 simultaneous readers in 4 processes of what nobody has: #{@cold.first} computation (goal 1), with Rails' " \
+     "RedisCacheStore #{@cold.last}",
      "- Resident memory for each byte in a MemoryStore (goal 1.15): " \
      "#{@memory.map { |size, bytes| "#{bytes.round(2)} with values of #{size} bytes" }.join(", ")}",
      "", "## Eight clients that write one table", "", *written]
