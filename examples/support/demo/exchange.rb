@@ -18,7 +18,7 @@ module Castellan
       # @return [Net::HTTPResponse]
       # @raise [Error] for a status other than 2xx and 304
       def get(path, headers = {})
-        send_request(Net::HTTP::Get.new(path, { **@headers, **headers, "Accept-Encoding" => "identity" }))
+        send_request(Net::HTTP::Get.new(path, { "Accept-Encoding" => "identity", **@headers, **headers }))
       end
 
       # @param change [Hash{String => Object}] method, path, json

@@ -72,9 +72,9 @@ module Castellan
         @bodies[step.id] = answer.body
         verdict = verdict(step, exchange)
         write(step, exchange) if step.writes
-        headers = step.conditional ? exchange.conditions(exchange.get(step.get)) : {}
+        headers = step.conditional ? exchange.conditions(exchange.get(step.get)) : step.headers.to_h
         { story: @story.name, step: step.title, id: step.id, story_value: step.story_value&.fetch("requests_per_s"), finding: nil,
-          code: @story.code(step), response_bytes: step.conditional ? 0 : answer.body.bytesize,
+          code: @story.code(step), response_bytes: step.conditional ? 0 : exchange.get(step.get, headers).body.bytesize,
           **figures(step, ["#{url}#{step.get}", { **@story.headers, **headers }]), **verdict }
       end
 

@@ -12,7 +12,7 @@ module Castellan
       # One step, an endpoint. `app` is a folder of the example if it has several applications. `writes` are
       # requests that are sent once, see {Exchange#write}.
       Step = Struct.new(:id, :title, :get, :told, :compared_with, :differs, :reason, :code, :with_castellan, :story_value, :app,
-                        :conditional, :wrong_after, :writes, keyword_init: true) do
+                        :conditional, :wrong_after, :writes, :headers, keyword_init: true) do
         def initialize(**)
           super
           freeze
