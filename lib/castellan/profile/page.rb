@@ -15,8 +15,7 @@ module Castellan
     # | nothing | the latest requests, filtered by `?endpoint=` and `?status=` |
     # | `/latest` | only the table of requests, with an ETag, for polling |
     # | `/requests.json` | the latest requests as JSON |
-    # | `/requests/ID` | one request; `.json` as data, `.html` as a standalone file, `.flame.json` for
-    # speedscope |
+    # | `/requests/ID` | one request; `.json` as data, `.html` as one file, `.flame.json` for speedscope |
     # | `/requests/ID.link` | a signed URL to the request, for people without authorization |
     # | `/compare?a=ID&b=ID` | two requests side by side |
     # | `/badge.js` | a script for HTML pages: `<script src="/castellan/badge.js" defer></script>` |
