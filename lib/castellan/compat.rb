@@ -3,20 +3,21 @@
 require_relative "errors"
 
 module Castellan
-  # Defines the constants of other libraries, so that applications only change their Gemfile.
+  # Defines the constants of other libraries, so that an application only has to change its Gemfile.
   #
   #   gem "castellan", require: "castellan/compat/jsonapi_serializer"   # in place of gem "jsonapi-serializer"
   #
-  # Loaded only if required explicitly.
+  # Loaded only if you require it.
   module Compat
-    # The replacements of the gem's files, named as the gem's.
+    # Files with the names of the gems' files, which load the replacements.
     SHIMS = File.join(__dir__, "compat", "shims").freeze
 
     class << self
       # @param name [String] the name of a constant
       # @param gem [String] the gem that defines it
-      # @param ours [Module] Castellan's module of this name
-      # @raise [ConfigurationError] if the gem itself is loaded: two libraries cannot share one module
+      # @param ours [Module] Castellan's module with this name
+      # @raise [ConfigurationError] if the gem itself is loaded, because two libraries cannot define one
+      #   module
       def claim(name, gem, ours)
         return unless Object.const_defined?(name)
 
@@ -29,13 +30,13 @@ module Castellan
                                   "and leave castellan/compat out"
       end
 
-      # Puts the shims first on the load path, so that other libraries' `require` of the gem loads Castellan
-      # instead.
+      # Puts the shims first in the load path, so that other libraries that require the gem load Castellan.
       def replace_gem
         $LOAD_PATH.unshift(SHIMS) unless $LOAD_PATH.include?(SHIMS)
       end
 
-      # Renames an error class like the gem's: error trackers and `rescue_responses` look up classes by name.
+      # Gives an error class the gem's name, because error trackers and `rescue_responses` look up classes by
+      # name.
       def rename(error, name)
         %i[name to_s inspect].each do |method|
           error.define_singleton_method(method) { equal?(error) ? name : super() }

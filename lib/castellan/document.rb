@@ -9,36 +9,38 @@ require_relative "rows"
 require_relative "serialize"
 
 module Castellan
-  # Represents the response to one request. Queries run when its bytes, status or validators are first read.
+  # Represents the response to one request. Queries run when its body, status or validators are first read.
   #
   #   document = UserResource.document(User.active, query: params, viewer: current_user)
   #   document.to_json                       # => the bytes
   #   render json: document                  # Rails; Rack: [document.status, document.headers, document]
   #   render json: document if stale?(**document.validators)
   #
-  # Use it for one request in one thread. {BadRequest} is raised when the document is created, before any SQL.
+  # For one request and one thread. Raises {BadRequest} when it is created, before any query.
   class Document
     MEDIA_TYPES = { json_api: "application/vnd.api+json", nested: "application/json; charset=utf-8" }.freeze
 
-    # Extends {Resource} with its documents.
+    # Adds documents to {Resource}.
     #
     #   UserResource.document(User.active, query: params)   # => a {Document}
     #   UserResource.render(User.active)                    # => its bytes
     module OfResource
-      # Builds the document of one request; reads nothing yet. A declared `scope` of the resource also applies to
-      # records that are given.
-      # @param scope a relation, a dataset or a model; `:all`, the default, is all of the declared model. Or records: an array of models or
-      #   of other objects, a relation that is loaded, one record; nil is no record: `{"data":null}`, status 404
-      # @param query [Hash, Plan::Request, nil] a framework's raw parameters: `include`, `fields`, `filter`, `sort`, `page`; anything else
-      #   is ignored. Or what was made of them before: a request is frozen, and one that is asked again and again need not be parsed again
-      # @param viewer [Object, nil] given to per-viewer attributes
-      # @param id [Object, nil] one record: a single resource object, or status 404; nil is no record. `:all`, the default, asks for none
-      #   in particular
-      # @param together [Boolean, nil] whether blocks that take records load associations for all of them at once; nil: see
-      #   {Resource.together}
+      # Builds the document of one request; it reads nothing yet. A declared `scope` of the resource applies
+      # to given records, too.
+      # @param scope a relation, a dataset or a model; `:all`, the default, is the declared model. Or records:
+      #   an array of models or other objects, a loaded relation, or one record; for nil the document is
+      #   `{"data":null}` with status 404
+      # @param query [Hash, Plan::Request, nil] the raw parameters of the framework: `include`, `fields`,
+      #   `filter`, `sort`, `page`; others are ignored. Or a parsed request: it is frozen and can be used
+      #   again
+      # @param viewer [Object, nil] passed to per-viewer attributes
+      # @param id [Object, nil] renders one record as a single resource object; status 404 if the record does
+      #   not exist or the id is nil. By default (`:all`) renders all records of the scope
+      # @param together [Boolean, nil] whether blocks that take records load associations for all records at
+      #   once; nil: see {Resource.together}
       # @return [Document]
-      # @raise [BadRequest] naming the parameter and what is allowed
-      # @raise [ConfigurationError] when the scope is of another model
+      # @raise [BadRequest] with the parameter and the allowed values
+      # @raise [ConfigurationError] if the scope is of another model
       def document(scope = :all, query: {}, viewer: nil, id: :all, meta: nil, links: nil, keeper: Castellan.keeper, together: nil, **asked)
         adapter = @checked_rows || checked_rows
         scope = nil if id.nil?
@@ -49,29 +51,29 @@ module Castellan
                                                                 links: links, keeper: keeper, together: together))
       end
 
-      # The rows of this resource that a viewer may see, for a filter's block or a controller.
+      # Returns the rows of this resource that a viewer may see, for the block of a filter or a controller.
       #
       #   filter(:tag) { |posts, names, viewer| posts.where(id: TagResource.visible_to(viewer).where(name: names).select(:post_id)) }
       # @param viewer [Object, nil]
-      # @return [Object] a relation or dataset of the model; all of it where no `scope` is declared
+      # @return [Object] a relation or dataset of the model; all rows if no `scope` is declared
       # @raise [DeclarationError]
       def visible_to(viewer)
         Rows::ViewerScopes.new(viewer).narrow(definition, checked_rows)
       end
 
-      # Records are rendered by {#document}, and a resource has no instances.
+      # A resource has no instances; {#document} renders records.
       # @raise [ConfigurationError] always
       def new(*)
         raise ConfigurationError, "#{name || "a resource"} has no instances: write #{name}.document(record) for a document, " \
                                   "#{name}.render(record) for its bytes"
       end
 
-      # @return [String] the bytes: short for `document(…).to_json`
+      # @return [String] the bytes of the document, like `document(…).to_json`
       def render(scope = :all, **options)
         document(scope, **options).to_json
       end
 
-      # Checks the declaration, and those of all resources that it leads to, against the database, once.
+      # Checks the declarations of this resource and of all related resources against the database, once.
       # @return [Object] the rows adapter
       # @raise [DeclarationError]
       def checked_rows
@@ -83,11 +85,11 @@ module Castellan
     end
 
     class << self
-      # Set by {Verify}: compares documents with those of the models.
+      # {Verify} sets it, to compare documents with those that models render.
       # @return [#current, nil]
       attr_accessor :verifier
 
-      # @return [Verify::Verification, nil] inside `Castellan.verify`
+      # @return [Verify::Verification, nil] nil outside of `Castellan.verify`
       def verification
         @verifier&.current
       end
@@ -101,26 +103,26 @@ module Castellan
       @rendering = rendering
     end
 
-    # @return [String] the document's bytes, UTF-8
-    # @raise [EncodingError] if a value cannot be written; names the record and member
+    # @return [String] the bytes of the document, UTF-8
+    # @raise [EncodingError] if a value cannot be represented in JSON; the message has the record and member
     def to_json(*)
       rendering.body
     end
     alias to_s to_json
 
-    # Rack's body: yields the document in pieces while rows are read, or whole if it is already written.
+    # Body for Rack: yields pieces while rows are read, or the whole document if it is already rendered.
     # @yieldparam bytes [String]
     def each(&block)
       rendering.body? ? yield(rendering.body) : stream.each(&block)
     end
 
     # @param options see {Stream#initialize}
-    # @return [Stream] a body that never holds the whole document in memory
+    # @return [Stream] a body that does not hold the whole document in memory
     def stream(**options)
       @stream = Stream.new(self, **options)
     end
 
-    # Rack calls this at the end of a response, also after the client disconnected.
+    # Rack calls this at the end of a response, even if the client disconnected.
     def close
       @stream&.close
     end
@@ -130,8 +132,8 @@ module Castellan
       rendering.found? ? 200 : 404
     end
 
-    # For cached documents the entity tag derives from the version of the tables, without rendering; otherwise
-    # from the bytes.
+    # The entity tag of a cached document comes from the versions of its tables, so nothing is rendered.
+    # Otherwise it comes from the bytes.
     # @return [String] an entity tag (RFC 9110, section 8.8.3)
     def etag
       rendering.etag
@@ -142,26 +144,26 @@ module Castellan
       { etag: etag, public: public? }
     end
 
-    # @return [Boolean] whether shared caches may store the document: after {#public!}, if it has no
+    # @return [Boolean] whether shared caches may store the document: after {#public!}, unless it has
     #   per-viewer values
     def public?
       @public == true && rendering.plan.holes.empty?
     end
 
-    # Declares that the document is the same for all clients. {Serve::App} calls it if there is no
-    # `authenticate`. A document with a viewer stays private.
+    # Declares that the document is the same for all clients, unless it has a viewer. {Serve::App} calls this
+    # if there is no `authenticate`.
     # @return [self]
     def public!
       @public = rendering.viewer.nil?
       self
     end
 
-    # @return [String] RFC 9111, section 5.2: clients may store the document and must revalidate it
+    # @return [String] clients may store the document, but must revalidate it (RFC 9111, section 5.2)
     def cache_control
       public? ? "public, no-cache" : "private, no-cache"
     end
 
-    # @return [Hash{String => String}] lower-case names, as Rack 3 requires
+    # @return [Hash{String => String}] names are in lower case, as Rack 3 requires
     def headers
       { "content-type" => rendering.media_type, "etag" => etag, "cache-control" => cache_control, "vary" => "accept" }
     end
@@ -173,7 +175,7 @@ module Castellan
   end
 
   class << self
-    # Checks all loaded resources. The Railtie calls it at boot.
+    # Checks all loaded resources against the database. The Railtie calls this at boot.
     # @raise [DeclarationError]
     def check!
       Resource.descendants.each { |resource| resource.checked_rows if resource.declarations.model }

@@ -1,20 +1,22 @@
 # frozen_string_literal: true
 
-# Runs a fetch plan on a database through the application's ORM and returns rows, not model instances.
+# Runs a fetch plan through the application's ORM and returns rows, without model instances.
 #
 #   require "castellan/rows"
 #   adapter = Castellan::Rows.for(User)          # an ActiveRecord or Sequel model, relation or dataset
 #   adapter.fetch(plan, User.where(active: true)) # => #<Castellan::Plan::RowSet …>
 #
-# Each type is read in the first of three tiers that covers all of it. `Document#explain` names the tier:
+# Reads each type in the first of three tiers that supports all of its members. `Document#explain` shows the
+# tier:
 #
-# 1. Own columns, ends of to-one paths, and links: one SELECT, plus one per to-many relationship.
-# 2. Window limits (a LIMIT in an association's scope applies to each parent) and polymorphic links in SQL.
-# 3. Everything else through models, loaded in one batch: blocks that take the record, readers that the model
-#    overrides, scopes that take their owner, keys of several columns or of types that do not compare. See
-#    {ModelReasons}.
+# 1. Own columns, columns at the end of to-one associations, and linkage: one SELECT, and one per to-many
+# relationship.
+# 2. Window functions (a LIMIT in the scope of an association applies to each parent) and polymorphic linkage
+# in SQL.
+# 3. Models, loaded in one batch: blocks that take the record, readers that the model overrides, scopes that
+# take the owner, keys with several columns or of types that cannot be compared. See {ModelReasons}.
 #
-# Rows are read from SQLite and PostgreSQL. Types of other databases are read through models.
+# Rows are read from SQLite and PostgreSQL. On other databases, all types are read through models.
 require_relative "errors"
 require_relative "nearest"
 require_relative "plan"
@@ -32,9 +34,9 @@ module Castellan
     private_constant :TABLES, :TABLES_LOCK
 
     # @param object [Class, Object, Symbol, nil] an ActiveRecord model or relation, a Sequel model or dataset,
-    #   or a table's name; nil for plain objects
+    #   or the name of a table; nil for plain objects
     # @return [ActiveRecordRows, SequelRows, ObjectRows] a frozen adapter
-    # @raise [DeclarationError] if the object is none of these
+    # @raise [DeclarationError] if the object is something else
     def self.for(object)
       return ObjectRows.new if object.nil?
 
@@ -47,8 +49,9 @@ module Castellan
     end
 
     # @param object [Symbol, String, Object] the name of a table or view without a class, or any other object
-    # @return [Object] Sequel's dataset or an anonymous class of ActiveRecord for a name; any other object itself
-    # @raise [DeclarationError] if it is not certain which database has the table
+    # @return [Object] for a name, Sequel's dataset or an anonymous ActiveRecord class; any other object
+    #   unchanged
+    # @raise [DeclarationError] if it is not clear which database has the table
     def self.named(object)
       return object unless object.is_a?(Symbol) || object.is_a?(String)
 
@@ -63,8 +66,8 @@ module Castellan
     end
 
     # @param adapter [Object] the adapter of the relationship's owner
-    # @param definition [Resource::Definition] a related definition; without a model, the association's is
-    #   used
+    # @param definition [Resource::Definition] a related definition; if it has no model, that of the
+    #   association
     # @return [Object] the adapter that reads the related rows
     def self.related(adapter, relationship, definition)
       return adapter.related(definition.model) if definition.model

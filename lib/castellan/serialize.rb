@@ -15,21 +15,21 @@ require_relative "serialize/node_rows"
 require_relative "serialize/ruby_encoder"
 
 module Castellan
-  # Encodes a plan's rows as a JSON:API document or as nested JSON, without a Hash, model or String per value.
+  # Encodes the rows of a plan as JSON:API or nested JSON, without a Hash, model or String per value.
   #
   #   template = Castellan::Serialize::Template.new(plan)                       # once per plan
   #   output = Castellan::Serialize.encoder.encode(row_set, template)           # once per request
   #   output.body                                                               # => '{"data":[{"type":"users","id":"1",…}]}'
   #
-  # Two encoders write the same bytes: {NativeEncoder} (the C extension) and {RubyEncoder}, which is used
-  # without the extension or with `CASTELLAN_ENCODER=ruby`, and as the oracle in tests. Neither queries a
-  # database.
+  # There are two encoders with the same output: {NativeEncoder} (the C extension) and {RubyEncoder}, which is
+  # used without the extension, with `CASTELLAN_ENCODER=ruby`, and to check the other in tests. Neither sends
+  # queries.
   module Serialize
     TEMPLATES = { json: :json_template, rails: :rails_template, rails_html: :rails_html_template }.freeze
     private_constant :TEMPLATES
 
     # @param plan [Plan::FetchPlan]
-    # @return [Template] made once for each way to {.escape}
+    # @return [Template] built once for each value of {.escape}
     def self.template(plan)
       escape = self.escape
       plan.derive(TEMPLATES.fetch(escape)) { Template.new(plan, escape: escape) }
@@ -40,8 +40,8 @@ module Castellan
       const_defined?(:NativeEncoder, false)
     end
 
-    # How to escape text: like Rails, with its setting for HTML, if ActiveSupport's JSON is loaded; else like
-    # the json gem.
+    # How to escape text: like Rails, with its setting for HTML, if ActiveSupport's JSON is loaded; otherwise
+    # like the json gem.
     # @return [Symbol] :json, :rails or :rails_html
     def self.escape
       return :json unless defined?(ActiveSupport::JSON::Encoding)
@@ -49,11 +49,11 @@ module Castellan
       ActiveSupport::JSON::Encoding.escape_html_entities_in_json ? :rails_html : :rails
     end
 
-    # Encodes, and again with the ORM's type for a member whose value its coder rejects (NaN, an infinite
-    # date, a year BC, text in a numeric column of SQLite). Costs nothing if all values are plain.
+    # Encodes, and if the coder rejects a value (NaN, an infinite date, a year BC, text in a numeric column of
+    # SQLite), encodes again with the ORM's type for this member. Costs nothing if no value is rejected.
     # @param row_set [Plan::RowSet]
-    # @yieldparam tables [Array<Plan::RowSet::Table>] the row set's tables, or copies with that member
-    #   computed
+    # @yieldparam tables [Array<Plan::RowSet::Table>] the tables of the row set, or copies in which the ORM's
+    #   type has converted the member
     # @return [Object] the result of the block
     # @raise [EncodingError] if the ORM's type cannot convert the value either
     def self.retyping(row_set)
@@ -75,7 +75,7 @@ module Castellan
     end
     private_class_method :retyped
 
-    # @return [#encode, #encode_each] {NativeEncoder}; {RubyEncoder} if that is not built or
+    # @return [#encode, #encode_each] {NativeEncoder}; {RubyEncoder} if the extension is not compiled or
     #   `CASTELLAN_ENCODER=ruby` is set
     def self.encoder
       const_defined?(:NativeEncoder, false) && ENV["CASTELLAN_ENCODER"] != "ruby" ? NativeEncoder : RubyEncoder

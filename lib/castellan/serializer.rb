@@ -17,8 +17,7 @@ require_relative "serializer/relation_document"
 require_relative "serializer/record_document"
 
 module Castellan
-  # Replaces `include JSONAPI::Serializer` (jsonapi-serializer 2.2): same class methods, same documents. An
-  # unloaded ActiveRecord relation or Sequel dataset is rendered from rows.
+  # Replaces `include JSONAPI::Serializer` (jsonapi-serializer 2.2): same class methods, same documents.
   #
   #   class UserSerializer
   #     include Castellan::Serializer
@@ -28,20 +27,20 @@ module Castellan
   #   end
   #
   #   UserSerializer.new(user, params: { word: "Hello" }).serializable_hash   # a record: a Hash
-  #   UserSerializer.new(User.active, include: [:roles]).to_json              # a relation: rows; models only
-  #   if a block needs them
+  #   UserSerializer.new(User.active, include: [:roles]).to_json              # a relation: reads rows
   #   puts UserSerializer.new(User.active).explain                            # types that need models, and why
   #
-  # It fixes bugs of jsonapi-serializer: cache keys contain the class, the fields and the `params`; included
+  # Renders a relation or dataset that is not loaded from rows, and uses models only if a block needs them.
+  # Fixes bugs of jsonapi-serializer: cache keys contain the class, the fields and the `params`; included
   # relationships with `lazy_load_data` have linkage at every depth; a record that is included twice is
-  # visited once; `serializable_hash` can be called twice.
+  # visited once; `serializable_hash` may be called twice.
   #
-  # Additional options: `from: "employee.id"` (a column through to-one associations), `as_stored: true` (the
-  # column as stored) and `preloads:` (the associations that a block reads).
+  # Additional options: `from: "employee.id"` (a column at the end of to-one associations), `as_stored: true`
+  # (the column as stored) and `preloads:` (the associations that a block reads).
   module Serializer
     autoload :Instrumentation, "castellan/serializer/instrumentation"
 
-    # Extends a module that includes {Serializer}, so that classes including that module become serializers.
+    # Extends a module that includes {Serializer}; classes that include that module become serializers.
     module Passed
       def append_features(base)
         Serializer.included(base)
@@ -60,8 +59,7 @@ module Castellan
       base.set_type(base.reflected_record_type) if base.reflected_record_type
     end
 
-    # Calls a block with as many arguments as it takes; a block from a symbol (`&:name`) receives only the
-    # record.
+    # Passes a block as many arguments as it takes. A block from a symbol (`&:name`) gets only the record.
     # @return [Object] the result of the block
     def self.call_proc(block, *arguments)
       return block.call(arguments.first) if block.arity.negative?
@@ -69,11 +67,11 @@ module Castellan
       block.call(*arguments.take(block.parameters.length))
     end
 
-    # @return [Boolean] whether a block reads `params`
+    # @return [Boolean] whether the block takes `params`
     def self.takes_params?(block) = block.is_a?(Proc) && block.arity >= 0 && block.parameters.size > 1
 
-    # @param way [Symbol, nil] as {ClassMethods#set_key_transform} takes it
-    # @return [Symbol] the name as jsonapi-serializer transforms it
+    # @param way [Symbol, nil] an argument of {ClassMethods#set_key_transform}
+    # @return [Symbol] the name, transformed like jsonapi-serializer does
     def self.transform(name, way)
       case way
       when :camel then Inflector.camelize(name.to_s)
@@ -84,7 +82,7 @@ module Castellan
       end.to_sym
     end
 
-    # `blank?` of ActiveSupport, without it: nil, false, empty objects, and strings of whitespace.
+    # Like ActiveSupport's `blank?`: true for nil, false, empty objects, and strings of whitespace.
     # @return [Boolean]
     def self.blank?(value)
       case value
@@ -95,7 +93,7 @@ module Castellan
       end
     end
 
-    # `respond_to?` that skips the search through a model's attributes if its class defines the method.
+    # A faster `respond_to?`: if the class defines the method, it does not search the attributes of the model.
     # @return [Boolean]
     def self.answers?(record, name) = record.class.public_method_defined?(name) || record.respond_to?(name)
 
@@ -113,7 +111,7 @@ module Castellan
     # @return [Hash] with Symbol keys and Ruby values
     def serializable_hash = @castellan.collection? ? hash_for_collection : hash_for_one_record
 
-    alias to_hash serializable_hash # overriding one does not override the other
+    alias to_hash serializable_hash # if a subclass overrides one, the other keeps its behaviour
 
     # @return [Hash]
     def hash_for_one_record = @castellan.one_record
@@ -121,7 +119,7 @@ module Castellan
     # @return [Hash]
     def hash_for_collection = @castellan.collection
 
-    # @return [String] the document's bytes, UTF-8; ignores the arguments of `render json:`
+    # @return [String] the bytes of the document, UTF-8; ignores the arguments that `render json:` passes
     def to_json(*) = @castellan.json
 
     # @return [String] the queries, the types that need models, and why

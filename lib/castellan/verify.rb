@@ -4,19 +4,18 @@ require_relative "document"
 require_relative "recording"
 
 module Castellan
-  # Compares documents rendered from rows with the same documents from models, and serves the latter if they
-  # differ.
+  # Renders documents from rows and from models, compares them, and returns the latter if they differ.
   #
   #   result = Castellan.verify { UserResource.render(include: "roles") }
   #   result.differences   # => [#<Difference users 7: last_login_at is nil by rows, "2024-03-01T…" by the models>]
-  #   result.value         # => the document as rendered from the models
+  #   result.value         # => the document that was rendered from models
   #
-  # {Middleware} verifies a sample of an application's requests. The models load associations lazily, one
-  # query per record and relationship. The block's documents bypass the cache, and {Serializer} documents are
-  # compared, too. A {Document::Stream} is compared as a whole; streams of more than 10,000 records are
-  # skipped and counted in {Verification#passed_over}.
+  # {Middleware} verifies a sample of the requests. Models load associations lazily, with one query per record
+  # and relationship. Documents in the block bypass the cache. Includes documents of {Serializer}. A
+  # {Document::Stream} is compared as a whole; streams of more than 10,000 records are skipped and counted in
+  # {Verification#passed_over}.
   module Verify
-    # @yieldreturn [Object] a document, its bytes, or an object built from rendered documents
+    # @yieldreturn [Object] a document, its bytes, or an object that contains rendered documents
     # @return [Verification] with the value of the block
     def self.call
       verification = Verification.new
@@ -31,7 +30,7 @@ module Castellan
       recording&.observer
     end
 
-    # Renders a document now, because after the comparison it would be too late.
+    # Renders a document immediately, because after the comparison it would be too late.
     def self.rendered(value)
       return value.to_json if value.is_a?(Document)
 
