@@ -45,6 +45,7 @@ module Castellan
       @lock.synchronize { @older.reject { |key, _| @recent.key?(key) }.values + @recent.values }
     end
 
+    # @return [Integer] the number of keys
     def size
       @lock.synchronize { @recent.merge(@older).size }
     end

@@ -18,6 +18,7 @@ module Castellan
       Process.clock_gettime(Process::CLOCK_REALTIME, :millisecond)
     end
 
+    # @return [Time] the wall clock
     def now
       Time.now
     end

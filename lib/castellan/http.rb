@@ -10,6 +10,8 @@ module Castellan
   #
   #   Castellan::HTTP::Preconditions.evaluate(method: "GET", headers: env, etag: '"v17"')   # => :not_modified
   #   Castellan::HTTP::Negotiation.new.response_type(env["HTTP_ACCEPT"])                    # => "application/vnd.api+json"
+  #   Castellan::HTTP::CacheControl.new(max_age: 60).shared      # => { "cache-control" => "public, max-age=60" }
+  #
   # See RFC 9110 and JSON:API 1.1.
   module HTTP
   end

@@ -398,12 +398,9 @@ module Castellan
         Declaring.declare(self) { |declarations, location| declarations.page(kind, size, max_size, count, cursors, location: location) }
       end
 
-      # Caches documents in the configured store.
+      # Caches the documents of this resource in the configured store.
       #
       #   cache :exact, expires_in: 12.hours
-      # Caches the documents of this resource in the configured store.
-      # @param kind [Symbol] :exact serves a cached document only while none of its tables has changed; :notified until the
-      #   process has been notified of the change, milliseconds later, and asks the database nothing ({Versions::NotifiedVersions})
       #   cache :exact, stale_while_revalidate: 5, stale_if_error: 60   # may serve the previous version of a document
       # @param kind [Symbol] :exact serves a cached document only while none of its tables has changed.
       #   :notified serves it until the process is notified of the change, some milliseconds later, and sends

@@ -211,7 +211,6 @@ module Castellan
         lend(start(:varnish) { |port, dir| varnish_command(backend_port, port, dir, vcl) }, &block)
       end
 
-      # @param backend_port [Integer] the port of the application, `http://backend` in nginx's configuration
       # @param backend_port [Integer] the port of the application, which the configuration calls
       #   `http://backend`
       # @param conf [String] the contents of `server { }`

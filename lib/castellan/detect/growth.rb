@@ -129,6 +129,7 @@ module Castellan
         { ns: slope(&:ns), objects: slope(&:objects), bytes: (slope(&:size) if @runs.all?(&:text)) }
       end
 
+      # @return [String] the growing shapes with their lines, or why nothing is known
       def to_s
         return [*slopes.map { |shape, slope| steeper(shape, slope) }, cost].join("\n") if slopes.any?
         return "the queries are constant; #{cost}" if grew?

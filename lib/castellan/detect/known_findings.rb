@@ -59,6 +59,7 @@ module Castellan
       # @return [Array<Finding>] findings without an entry
       def new_among(findings) = findings.reject { |finding| known?(finding) }
 
+      # @return [Boolean] whether an entry accepts the finding
       def known?(finding)
         file = KnownFindings.file(finding)
         @entries.any? { |entry| entry["file"] == file && same_cause?(entry, finding) }

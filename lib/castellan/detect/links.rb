@@ -28,6 +28,7 @@ module Castellan
         link ? link.target.nil? || group.shape.tables.intersect?([link.table, link.through]) : false
       end
 
+      # @return [ModelAssociation, nil] the association of the group
       def of(group)
         return (witnessed(group) if walk?(group)) if group.association
 

@@ -87,6 +87,7 @@ module Castellan
         @before = conditions
       end
 
+      # Batches have the same length, except the last.
       def slices?
         first = @widths.first.to_i
         first > 1 && @widths[0..-2].all?(first) && @widths.last <= first

@@ -84,6 +84,7 @@ module Castellan
       # @return [Array<Entries::Entry>] by descending total time; without eager loads that were used since
       def findings = @entries.all.select { |entry| @evidence.holds?(entry.finding) }
 
+      # @return [String] one line per finding
       def to_s = ["watched #{@requests} requests", *findings].join("\n")
 
       # Stops observing; requests then pass through.

@@ -39,6 +39,7 @@ module Castellan
       end
       private_class_method :reads, :direct_reads
 
+      # For ActiveRecord::Associations::Preloader::Association.
       module Preloads
         def run
           EagerInstrument.preloaded(@reflection, owners.size) if !run? && @associate
@@ -46,6 +47,7 @@ module Castellan
         end
       end
 
+      # For ActiveRecord::Associations::CollectionProxy.
       module ProxyTargets
         def target
           EagerInstrument.used(@association.reflection)
@@ -63,6 +65,7 @@ module Castellan
         end
       end
 
+      # For Sequel::Model.
       module SequelReads
         # The loaded associations of a record. Sequel calls this method as well.
         def associations

@@ -15,6 +15,7 @@ module Castellan
       # Sequel does not name statements. {Detect} recognizes them by this name.
       NAME = "Sequel"
 
+      # For Sequel::Database.
       module Statements
         def log_connection_yield(sql, conn, args = nil)
           recording = Instrument.subscribed? && Recording.current
@@ -51,6 +52,7 @@ module Castellan
         end
       end
 
+      # For Sequel::Model.
       module Reads
         private
 

@@ -86,6 +86,7 @@ module Castellan
       # @return [String] a standalone HTML page
       def to_html = Page::Export.new(self).to_s
 
+      # @return [Boolean] whether all members are equal
       def ==(other) = other.is_a?(Result) && to_h == other.to_h
       alias eql? ==
 

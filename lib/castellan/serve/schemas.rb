@@ -64,6 +64,7 @@ module Castellan
         definition.writing.names(action, @viewer) - definition.hidden_from(@viewer)
       end
 
+      # @return [Hash] the schema of the data of a relationship
       def linkage(relationship)
         one = identifier(relationship.definitions.map(&:type).uniq)
         relationship.to_many? ? { "type" => "array", "items" => one } : { "oneOf" => [one, { "type" => "null" }] }

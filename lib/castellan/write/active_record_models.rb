@@ -56,6 +56,7 @@ module Castellan
         model.find_by(model.primary_key => key)
       end
 
+      # @return [Object] a new record
       def build
         model.new
       end
@@ -76,6 +77,7 @@ module Castellan
         record.destroy ? true : false
       end
 
+      # @return [Boolean] whether the record is in the database
       def stored?(record)
         record.persisted?
       end

@@ -10,6 +10,7 @@ module Castellan
       # Loads a copy of the relation with the preloads, so that the relation itself does not change. Records
       # that no relation loads are preloaded afterwards.
       module ActiveRecordInjection
+        # For ActiveRecord::Relation.
         module Relations
           def load(&block)
             injection = Injection.current
@@ -23,6 +24,7 @@ module Castellan
           end
         end
 
+        # For ActiveRecord::Associations::Association.
         module Walks
           private
 

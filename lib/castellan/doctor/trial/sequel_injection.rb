@@ -10,6 +10,7 @@ module Castellan
       # Like Sequel, loads associations after the records, so that the dataset itself does not change. `each`
       # reads all records first, as with the real fix.
       module SequelInjection
+        # For Sequel::Dataset.
         module Datasets
           def each(&block)
             injection = Injection.current

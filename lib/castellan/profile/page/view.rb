@@ -66,6 +66,7 @@ module Castellan
           alike.find { |other| other.depth == one.depth } || alike.first
         end
 
+        # An export has no links to other pages.
         def export? = false
 
         def script(name, **attributes) = tag(:script, "", src: "#{root}/assets/#{name}", **attributes)
