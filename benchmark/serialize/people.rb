@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # Fills the tables of examples/users like those of most applications: three tokens per user, simple indexes.
+  # Fills the tables of examples/users like most applications: three tokens per user, simple indexes.
   #
   #   People.fill(1000)   # 1,000 users, 3,000 tokens, 2,000 roles and 2,000 groups of users
   #

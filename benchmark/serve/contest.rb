@@ -10,7 +10,7 @@ require_relative "../support/same_documents"
 require_relative "../support/way"
 
 module Benchmarks
-  # Compares Rack applications that serve the same request: called in this process, then behind one Puma.
+  # Compares Rack applications that serve the same request: in this process, then behind one Puma.
   #
   #   contest = Contest.new("a page", [Contest::Entry.new("Castellan", app, "/letters", {})], status: 200)
   #   contest.measure(rounds: 9, seconds: 1)   # => a Result; exits if the responses differ

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # Measures Castellan's own CPU time for a response, without the statements and without finding the viewer.
+  # Measures Castellan's own CPU time for a response, without statements and finding the viewer.
   #
   #   OwnPart.new(entry, lambda_entry) { |env| Token.viewer(env) }.us(9)   # => [231.0, 88.0, 290.5]: the call, the rest, the lambda's call
   #

@@ -13,7 +13,7 @@ module Benchmarks
   # A round runs each way once (a fast way several times, for the mean), so ways can be compared round by
   # round. Collects garbage before each way, outside of the measured time.
   class Paired
-    # How many times as fast one way is as another: by the medians, and the smallest and largest of a round.
+    # How many times as fast one way is as another: by the medians, and the extremes of a round.
     Ratio = Struct.new(:median, :least, :greatest) do
       # @param goal [Numeric] at least so many times; with `at_most`, at most
       # @return [String] "reached" or "not reached" only if all rounds agree

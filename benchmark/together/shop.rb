@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # A shop with serializers made of blocks, as in large applications: products, variants, prices, images.
+  # A shop with serializers made of blocks, as in large applications: products, variants, images.
   #
   #   Shop.new(100).each { |title, ways, goals, queries| … }   # creates its tables in the connected database
   #

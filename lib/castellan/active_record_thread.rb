@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Reads the state of ActiveRecord and ActiveSupport for the current thread (or fiber) with a single lookup.
+  # Reads ActiveRecord's and ActiveSupport's state of the thread (or fiber) with a single lookup.
   #
   #   ActiveRecordThread.connected_elsewhere?   # => true in a block of `connected_to`
   #   ActiveRecordThread.default?(Post)         # => false also inside `Time.use_zone` and a `scoping` of Post

@@ -9,8 +9,8 @@ module Castellan
   # Calls the block outside of the lock, because it may wait for a database connection. If two threads compute
   # the same key, both get the first value.
   class BoundedCache
-    # Adds {#derive} to a class whose frozen instances are shared by all threads. Set `@derived` to a
-    # {BoundedCache} before `freeze`.
+    # Adds {#derive} to a class whose frozen instances are shared by all threads.
+    # Set `@derived` to a {BoundedCache} before `freeze`.
     module Derived
       # Caches a value that another part of the library computes from the object, for the life of the object.
       # @param key [Object] one of few fixed keys; nothing from a request

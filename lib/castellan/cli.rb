@@ -3,7 +3,8 @@
 require_relative "../castellan"
 
 module Castellan
-  # Runs the command line. Each command is a class with `.summary` and `#call`, which returns the exit status.
+  # Runs the command line.
+  # Each command is a class with `.summary` and `#call`, which returns the exit status.
   #
   #   Castellan::CLI.call(%w[load http://127.0.0.1:3000/posts -c 10 -t 5])  # => 0
   module CLI

@@ -2,8 +2,9 @@
 
 require_relative "errors"
 
-# Holds the settings of the library. With `CASTELLAN=off` in the environment, all instruments, middlewares and
-# caches are off, but documents are still rendered.
+# Holds the settings of the library.
+# With `CASTELLAN=off` in the environment, all instruments, middlewares and caches are off, but documents are
+# still rendered.
 module Castellan
   @together = true
 

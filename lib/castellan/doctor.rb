@@ -20,8 +20,8 @@ require_relative "public_url"
 
 module Castellan
   module Doctor
-    # Raised if the application does not boot or a response is not successful. The message gives the reason
-    # and the next step.
+    # Raised if the application does not boot or a response is not successful.
+    # The message gives the reason and the next step.
     class Error < Castellan::Error; end
 
     # Runs the block again with the fixes applied in memory, and measures whether they help.

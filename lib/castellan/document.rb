@@ -9,7 +9,8 @@ require_relative "rows"
 require_relative "serialize"
 
 module Castellan
-  # Represents the response to one request. Queries run when its body, status or validators are first read.
+  # Represents the response to one request.
+  # Queries run when its body, status or validators are first read.
   #
   #   document = UserResource.document(User.active, query: params, viewer: current_user)
   #   document.to_json                       # => the bytes

@@ -12,8 +12,8 @@ module Castellan
   # Raised for a mistake of the developer, when a class is defined or at boot.
   class ConfigurationError < Error; end
 
-  # Raised for a declaration of something undefined. The message has the file, the line and the nearest
-  # correct name.
+  # Raised for a declaration of something undefined.
+  # The message has the file, the line and the nearest correct name.
   class DeclarationError < ConfigurationError
     # @return [String, nil] "path:line" of the declaration
     attr_reader :location
@@ -34,8 +34,8 @@ module Castellan
   # Raised if a store is unreachable or its response is invalid. Callers treat it as a cache miss.
   class StoreError < Error; end
 
-  # Raised for a value that JSON cannot represent (e.g. invalid UTF-8). The message has resource, id and
-  # member.
+  # Raised for a value that JSON cannot represent (e.g. invalid UTF-8).
+  # The message has resource, id and member.
   class EncodingError < Error
     # @return [Array(Integer, Integer), nil] the indexes of the plan's node and member, if the ORM's type may
     #   be able to convert the value
@@ -86,8 +86,8 @@ module Castellan
     end
   end
 
-  # Raised with all mistakes in the document of a request. The status is that of the errors, or 400 if they
-  # differ (JSON:API 1.1, "Processing Errors").
+  # Raised with all mistakes in the document of a request.
+  # The status is that of the errors, or 400 if they differ (JSON:API 1.1, "Processing Errors").
   class InvalidDocument < BadRequest
     # @return [Array<Hash>] the error objects of the response
     attr_reader :errors

@@ -7,7 +7,8 @@ require_relative "recording"
 require_relative "store"
 
 module Castellan
-  # Computes a version token for the tables of a document. The token changes when one of the tables changes.
+  # Computes a version token for the tables of a document.
+  # The token changes when one of the tables changes.
   #
   #   versions = Castellan::Versions::ExactVersions.new(ActiveRecord::Base)   # or a Sequel::Database
   #   versions.install(%w[users roles])                                       # once, in a migration

@@ -3,7 +3,7 @@
 require "ferrum"
 
 module Castellan
-  # Opens pages in headless Chromium, each in its own context, and records violations, requests and messages.
+  # Opens pages in headless Chromium, each in its own context, and records violations and requests.
   #
   #   include Castellan::Browsing
   #   browse(url, width: 360, scheme: "dark") do |page|

@@ -5,7 +5,7 @@ require "rack/mock_request"
 require "castellan/http_cache"
 
 module Castellan
-  # Runs an application behind a Castellan::HTTPCache with Rack::Lint on both sides, and a clock of its own.
+  # Runs an application behind a Castellan::HTTPCache, with Rack::Lint on both sides and its own clock.
   #
   #   world = CachedApplication.new { |env| [200, { "cache-control" => "max-age=60" }, ["one"]] }
   #   world.get("/x").hit?             # => false

@@ -4,7 +4,7 @@ require "json"
 require "yaml"
 
 module Castellan
-  # Lists the normative statements of JSON:API 1.1 and two of its extensions, and the tests that cover them.
+  # Lists the normative statements of JSON:API 1.1 and two extensions, and the tests that cover them.
   #
   #   module WritesContract
   #     extend Castellan::Conformance::Covers

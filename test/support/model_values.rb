@@ -7,7 +7,7 @@ require "time"
 
 module Castellan
   module TestSupport
-    # Returns the values of a record's public readers as JSON, without rows or coders; the oracle of values.
+    # Returns the values of a record's readers as JSON, without rows or coders; the oracle of values.
     #
     #   values = ModelValues.new(viewer)
     #   values.id(ada, :id)             # => "1"

@@ -8,7 +8,7 @@ require "socket"
 require "tmpdir"
 
 module Castellan
-  # Starts real servers for tests: PostgreSQL, Redis, memcached, Varnish, nginx, HAProxy, Chromium and Puma.
+  # Starts real servers for tests: databases, caches, proxies, Chromium and Puma.
   #
   #   needs :postgres                                         # skips the test if it is not installed (fails with CI=true)
   #   Castellan::TestServers.postgres_url                     # => "postgres://postgres@127.0.0.1:40001/castellan_1", a new empty database
@@ -107,9 +107,9 @@ module Castellan
       end
     end
 
-    # A small process that survives this one for a moment. It reads from a pipe which processes were started.
-    # When the pipe closes, because this process ended in any way, it stops those that still run and removes
-    # the directories.
+    # A small process that survives this one for a moment.
+    # It reads from a pipe which processes were started. When the pipe closes, because this process ended in
+    # any way, it stops those that still run and removes the directories.
     module Watchdog
       class << self
         def watch(pid, signal) = tell("watch", pid, signal)

@@ -2,7 +2,7 @@
 
 module Castellan
   module Demo
-    # Shows the current step: as a bar on a terminal with tty-progressbar, otherwise as a line for each step.
+    # Shows the current step: as a bar on a terminal with tty-progressbar, else as a line per step.
     #
     #   progress = Progress.new($stderr, total: 37)
     #   progress.step("posts: naive") { measure }   # => the result of the block

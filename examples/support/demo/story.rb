@@ -11,8 +11,8 @@ module Castellan
     #
     # The head of steps.yml documents the keys.
     class Story
-      # One step, an endpoint. `app` is a folder of the example if it has several applications. `writes` are
-      # requests to send once, see {Exchange#write}.
+      # One step, an endpoint. `app` is a folder of the example if it has several applications.
+      # `writes` are requests to send once, see {Exchange#write}.
       Step = Struct.new(:id, :title, :get, :told, :compared_with, :differs, :reason, :code, :with_castellan, :story_value, :app,
                         :conditional, :wrong_after, :writes, keyword_init: true) do
         def initialize(**)

@@ -2,8 +2,7 @@
 
 module Castellan
   module CLI
-    # Runs `castellan cache explain PATH`: shows the cache keys of a request, hits and misses, and the
-    # reasons.
+    # Runs `castellan cache explain PATH`: shows the cache keys of a request, and why they hit or miss.
     #
     #   Castellan::CLI::CacheCommand.new(%w[explain /posts?include=author config.ru]).call # => 0
     #
@@ -14,7 +13,7 @@ module Castellan
       HEADERS = %w[etag cache-control vary content-encoding].freeze
       private_constant :HEADERS
 
-      # Observes a request: its documents, calls of `Castellan.cache`, cache reads, and the number of queries.
+      # Observes a request: documents, calls of `Castellan.cache`, cache reads, and the number of queries.
       class Seen
         attr_reader :documents, :fetches, :looks, :queries
 

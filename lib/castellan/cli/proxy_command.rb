@@ -5,7 +5,7 @@ require "uri"
 
 module Castellan
   module CLI
-    # Runs `castellan proxy`: prints the configuration of a reverse proxy in front of a Castellan application.
+    # Runs `castellan proxy`: prints the configuration of a reverse proxy in front of an application.
     #
     #   Castellan::CLI::ProxyCommand.new(%w[nginx --app http://127.0.0.1:9292]).call   # => 0
     #

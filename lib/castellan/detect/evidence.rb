@@ -17,13 +17,13 @@ module Castellan
       MOST = 500
       REQUESTS = 20
 
-      # Sums up the observations of one association at one line. `model` is a class name, because classes may
-      # be reloaded.
+      # Sums up the observations of one association at one line.
+      # `model` is a class name, because classes may be reloaded.
       Entry = Struct.new(:site, :model, :association, :times, :records, :read)
       private_constant :Entry
 
-      # Records which associations one request and its threads preload, where, and which of them the request
-      # uses. {Recording} and {Instrument::EagerInstrument} call its methods.
+      # Records which associations a request and its threads preload, where, and which of them they read.
+      # {Recording} and {Instrument::EagerInstrument} call its methods.
       class Use
         include Enumerable
 

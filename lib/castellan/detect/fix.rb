@@ -2,7 +2,8 @@
 
 module Castellan
   module Detect
-    # Describes the code to write instead of repeated statements, or why there is no automatic fix. Frozen.
+    # Describes the code to write instead of repeated statements, or why there is no automatic fix.
+    # Frozen.
     #
     #   Fix.new(text: "add .preload(:employee) where the users are loaded: app/users.rb:9", preload: { employee: {} })
     #   Fix.none("no load of several users was seen")

@@ -2,8 +2,8 @@
 
 module Castellan
   module Detect
-    # Chooses the {Fix} of each case of a {Verdict}. Merges associations that are missing at the same load
-    # into one call, and declares no name twice.
+    # Chooses the {Fix} of each case of a {Verdict}.
+    # Merges associations that are missing at the same load into one call, and declares no name twice.
     #
     #   Fixes.new(cases).of(one).text
     #   # => "add .preload(:employee, :groups) where the users are loaded: app/controllers/users_controller.rb:9"

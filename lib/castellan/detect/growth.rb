@@ -14,8 +14,9 @@ module Castellan
     # size of the result stays the same (or, without a size, the number of loaded records), `constant?` is
     # false, because nothing shows that the block used the new records.
     class Growth
-      # One run. `added` is the number of records, `groups` is `{ fingerprint => [statements, site] }`, `size`
-      # is that of the result or nil, and `text` is whether `size` counts bytes.
+      # One run.
+      # `added` is the number of records, `groups` is `{ fingerprint => [statements, site] }`, `size` is that
+      # of the result or nil, and `text` is whether `size` counts bytes.
       Run = Struct.new(:added, :groups, :size, :text, :loaded, :ns, :objects, keyword_init: true)
       NOTHING = 0.05
 

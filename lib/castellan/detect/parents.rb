@@ -2,7 +2,7 @@
 
 module Castellan
   module Detect
-    # Finds the line that loaded the records that repeat a query, and the path from them to the association.
+    # Finds the line that loaded the records that repeat a query, and their path to the association.
     #
     #   parent = Parents.new(tally).of(Comment, group)
     #   parent.site    # the line that loaded the posts

@@ -2,8 +2,7 @@
 
 module Castellan
   module Detect
-    # Describes the rows that a statement selects: tables, conditions and order, without the key of an
-    # association.
+    # Describes the rows that a statement selects: tables, conditions (without an association's key), order.
     #
     #   asked = Selection.new(group.shape, link)
     #   asked.same?(Selection.declared(link))                              # => true if the association selects the same

@@ -2,7 +2,7 @@
 
 module Castellan
   module Detect
-    # Collects single statements that are findings: slow ones, and JOINs that repeat each record many times.
+    # Collects single statements that are findings: slow ones, and JOINs that repeat each record.
     #
     #   singles = Singles.new
     #   singles.slow(shape, 812_000_000)                 # call it at the line that sends the statement

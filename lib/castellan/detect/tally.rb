@@ -2,7 +2,7 @@
 
 module Castellan
   module Detect
-    # Counts the statements of a unit of work by shape and association, and records which lines load records.
+    # Counts the statements of a unit of work by shape and association, and the records that lines load.
     #
     #   tally = Tally.new
     #   Instrument.record(tally) { User.all.each { |user| user.employee } }
@@ -25,9 +25,9 @@ module Castellan
       UNCOUNTED = Text.new.freeze
       private_constant :Text, :UNCOUNTED
 
-      # The records of one model that one line loaded. `count` is the number of records, or of rows if
-      # `joined` (a JOIN may return a record several times), `times` the number of statements, `order` the
-      # number of earlier events.
+      # The records of one model that one line loaded.
+      # `count` is the number of records, or of rows if `joined` (a JOIN may return a record several times),
+      # `times` the number of statements, `order` the number of earlier events.
       Load = Struct.new(:model, :site, :count, :times, :order, :joined) do
         def plus(other)
           Load.new(model, site, count + other.count, times + other.times, [order, other.order].min, joined || other.joined)

@@ -4,7 +4,8 @@ require "delegate"
 
 module Castellan
   module Detect
-    # Records a request of a Rack application until the end of its body. For {Middleware} and {Production}.
+    # Records a request of a Rack application until the end of its body.
+    # For {Middleware} and {Production}.
     module WatchedRequest
       private
 

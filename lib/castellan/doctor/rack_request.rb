@@ -4,7 +4,8 @@ require "rack/mock_request"
 
 module Castellan
   module Doctor
-    # Builds the Rack environment of the examined request. Only GET or HEAD, because it is sent many times.
+    # Builds the Rack environment of the examined request.
+    # Only GET or HEAD, because it is sent many times.
     #
     #   RackRequest.new("/users?role=admin", headers: { "Authorization" => "Bearer …" }).env
     class RackRequest

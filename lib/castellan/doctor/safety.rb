@@ -2,7 +2,7 @@
 
 module Castellan
   module Doctor
-    # Drops jobs and mail from now until the process ends, so that examining an application has no effects.
+    # Drops jobs and mail until the process ends, so that examining an application has no effects.
     #
     #   Safety.engage   # => ["jobs of ActiveJob are dropped", "mail is not delivered"]
     #

@@ -126,7 +126,8 @@ module Castellan
         def errors = [ActiveRecord::ActiveRecordError]
       end
 
-      # A Sequel database. Threads that the request starts use other connections, outside of the transaction.
+      # A Sequel database.
+      # Threads that the request starts use other connections, outside of the transaction.
       class SequelDatabase < Database
         def initialize(database)
           super()

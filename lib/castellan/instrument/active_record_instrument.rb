@@ -22,8 +22,8 @@ module Castellan
         end
       end
 
-      # For versions where the method takes options (8.0). A separate module, because `...` allocates an
-      # object per call.
+      # For versions where the method takes options (8.0).
+      # A separate module, because `...` allocates an object per call.
       module ReadsWithOptions
         private
 
@@ -46,8 +46,8 @@ module Castellan
         end
       end
 
-      # For Querying: counts the records of a statement. ActiveRecord's event `instantiation.active_record`
-      # would allocate an object per statement.
+      # For Querying: counts the records of a statement.
+      # ActiveRecord's event `instantiation.active_record` would allocate an object per statement.
       module Records
         def _load_from_sql(result_set)
           records = super

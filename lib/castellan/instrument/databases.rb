@@ -2,8 +2,7 @@
 
 module Castellan
   module Instrument
-    # Names the statements of libraries that do not name them, so that equal SQL to two databases is not
-    # merged.
+    # Names statements that their library does not name, so that equal SQL to two databases stays apart.
     #
     #   Databases.name("Sequel", DB) { DB.opts[:database] }         # => "Sequel"
     #   Databases.name("Sequel", OTHER) { OTHER.opts[:database] }   # => "Sequel 2"

@@ -2,7 +2,7 @@
 
 module Castellan
   module Instrument
-    # Notifies recordings of eager loads and of association reads, to find eager loads that are never read.
+    # Notifies recordings of eager loads and association reads, to find eager loads that are never read.
     #
     #   EagerInstrument.subscribe
     #   Recording.open(Detect::Evidence::Use.new) { … }

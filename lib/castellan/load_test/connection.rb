@@ -23,8 +23,9 @@ module Castellan
         Net::HTTPHeaderSyntaxError
       ].freeze
 
-      # IO for Net::BufferedIO, with a deadline. Reads larger pieces than requested, which saves 10% of the
-      # CPU time for a body of 145 kB, and records whether a byte arrived.
+      # IO for Net::BufferedIO, with a deadline.
+      # Reads larger pieces than requested, which saves 10% of the CPU time for a body of 145 kB, and records
+      # whether a byte arrived.
       class Wire
         PIECE = 64 * 1024
         private_constant :PIECE

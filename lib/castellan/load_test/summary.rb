@@ -2,7 +2,8 @@
 
 module Castellan
   module LoadTest
-    # Reports a load test in siege's terms. Percentiles are in nanoseconds, other times in seconds. Frozen.
+    # Reports a load test in siege's terms. Percentiles are in nanoseconds, other times in seconds.
+    # Frozen.
     #
     #   result.rate         # => 163.93, successful requests per second
     #   result.availability # => 100.0, percent of attempts with a complete response and an expected status

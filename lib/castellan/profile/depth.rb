@@ -2,7 +2,7 @@
 
 module Castellan
   module Profile
-    # Reads the depth of a profile from the header `Castellan-Profile: memory`, else from `?profile=memory`.
+    # Reads the depth of a profile from the header `Castellan-Profile: memory` or `?profile=memory`.
     #
     #   Depth.of(env).name    # => "memory"
     #   Depth.of(env).notes   # => ["there is no depth \"memroy\": …"]

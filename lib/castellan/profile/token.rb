@@ -2,7 +2,8 @@
 
 module Castellan
   module Profile
-    # Signs and verifies tokens that expire: "1767225600.9f86d0…" is a Unix time and an HMAC-SHA256. Frozen.
+    # Signs and verifies tokens that expire: "1767225600.9f86d0…" is a Unix time and an HMAC-SHA256.
+    # Frozen.
     #
     #   token = Token.new(secret)
     #   text = token.sign(3_600)     # valid for an hour

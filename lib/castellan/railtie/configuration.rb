@@ -4,7 +4,8 @@ require_relative "../errors"
 
 module Castellan
   class Railtie < Rails::Railtie
-    # Holds `config.castellan`. Each setter checks its value, so that the backtrace of an error has the line.
+    # Holds `config.castellan`.
+    # Each setter checks its value, so that the backtrace of an error has the line.
     #
     #   Rails.application.configure do                                  # config/initializers/castellan.rb
     #     config.castellan.cache_store = Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"]) if ENV["REDIS_URL"]

@@ -4,7 +4,8 @@ require "json"
 
 module Castellan
   module Serve
-    # Holds the members around the data of all documents, and the application's own query parameters. Frozen.
+    # Holds the members around the data of all documents, and the application's own query parameters.
+    # Frozen.
     #
     #   frame = Frame.new(base_url: "https://api.example.org/v1", jsonapi: {}, self_links: true, params: { "locale" => %w[de en] })
     #   frame.jsonapi                     # => {"version":"1.1"}

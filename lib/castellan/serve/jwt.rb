@@ -6,7 +6,8 @@ require_relative "unauthorized"
 
 module Castellan
   module Serve
-    # Authenticates clients by the JSON Web Token in Authorization (RFC 7519, RFC 6750). Needs the jwt gem.
+    # Authenticates clients by the JSON Web Token in Authorization (RFC 7519, RFC 6750).
+    # Needs the jwt gem.
     #
     #   authenticate(jwt: { jwks_url: "https://id.example.org/jwks.json", algorithms: %w[RS256], issuer: "https://id.example.org",
     #                       audience: "api" }) { |claims| User.find_by(id: claims["sub"]) }

@@ -6,7 +6,7 @@ require "rack/utils"
 
 module Castellan
   module Serve
-    # Shows documents as HTML, with links and a form for filter and sort, if a browser prefers `text/html`.
+    # Shows documents as HTML, with links and a form to filter and sort, if a browser prefers it.
     #
     #   Castellan.app {
     #     pages title: "Library"

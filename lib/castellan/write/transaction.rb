@@ -2,8 +2,7 @@
 
 module Castellan
   module Write
-    # Runs the writes of a request in one transaction, and repeats it after a deadlock or serialization
-    # failure.
+    # Runs the writes of a request in a transaction, again after a deadlock or serialization failure.
     #
     #   Transaction.run(models) { writer.create(data, "/data") }
     module Transaction
@@ -12,8 +11,8 @@ module Castellan
       WAIT = 0.01 # average seconds before the second run; doubles for each further run
       private_constant :WAIT
 
-      # Marks an error that a callback raised after the commit. The data is written, so the block must not run
-      # again, and the error is not the client's.
+      # Marks an error that a callback raised after the commit.
+      # The data is written, so the block must not run again, and the error is not the client's.
       module Committed; end
 
       module_function

@@ -2,7 +2,7 @@
 
 module Castellan
   module Write
-    # Writes records of one resource for one viewer: authorizes, checks the document, and calls the resource.
+    # Writes records of a resource for a viewer: authorizes, checks the document, and calls the resource.
     #
     #   writer = Writer.new(PostResource, viewer: user, scope: user.posts)
     #   record = writer.create({ "type" => "posts", "attributes" => { "title" => "Hello" } }, "/data")

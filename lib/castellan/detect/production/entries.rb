@@ -31,8 +31,8 @@ module Castellan
           def to_h = { p50: percentile(50), p95: percentile(95), p99: percentile(99), max: max }
         end
 
-        # A line of the report. `times` is the number of requests with the finding; `queries` and `total_ns`
-        # are sums.
+        # A line of the report.
+        # `times` is the number of requests with the finding; `queries` and `total_ns` are sums.
         Entry = Struct.new(:endpoint, :finding, :per_request, :ns_per_request, :first_seen_at, :last_seen_at, keyword_init: true) do
           def times = per_request.count
           def queries = per_request.sum

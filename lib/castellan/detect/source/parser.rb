@@ -5,8 +5,8 @@ require "ripper"
 module Castellan
   module Detect
     class Source
-      # Parses Ruby source with Ripper. The text of blocks and interpolated strings is "…", because a fix must
-      # not copy them.
+      # Parses Ruby source with Ripper.
+      # The text of blocks and interpolated strings is "…", because a fix must not copy them.
       #
       #   Parser.parse("user.tokens.last")   # => a {SyntaxNode}
       class Parser

@@ -11,8 +11,9 @@ module Castellan
       # them at the call site. Applies in the current thread, its fibers, and threads that start meanwhile,
       # like a recording. {ActiveRecordInjection} and {SequelInjection} hook it into the ORMs.
       class Injection
-        # A preload at a call site. With a declaration ({Finding}), the last association of the path is not
-        # preloaded: one of its records is chosen.
+        # A preload at a call site.
+        # With a declaration ({Finding}), the last association of the path is not preloaded: one of its
+        # records is chosen.
         Preload = Struct.new(:locations, :model, :tree, :declaration, :read_at) do
           # @return [Array<Symbol>] the path to the owners of the declared association
           def path = Detect::Preload.names(tree)[0...-1]

@@ -4,7 +4,7 @@ require "active_support/parameter_filter"
 
 module Castellan
   module Generators
-    # Selects columns and associations of a model for its resource, and the reasons for leaving others out.
+    # Selects columns and associations of a model for its resource, and explains what it leaves out.
     #
     #   members = ModelMembers.new(User)
     #   members.attributes      # => ["email", "last_name"]

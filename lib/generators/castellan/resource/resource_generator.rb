@@ -9,7 +9,7 @@ require_relative "model_members"
 module Castellan
   # The generators for `bin/rails generate castellan:…`.
   module Generators
-    # Writes a resource for a model, with its columns and associations, and comments about what is left out.
+    # Writes a resource with the columns and associations of a model, and comments about what is left out.
     #
     #   bin/rails generate castellan:resource User          # app/resources/user_resource.rb
     #   bin/rails generate castellan:resource Admin::User   # app/resources/admin/user_resource.rb
