@@ -224,7 +224,8 @@ module Castellan
         end
       end
 
-      # Allows clients to write attributes and relationships through `Castellan.app`. Nothing is writable by default.
+      # Allows clients to write attributes and relationships through `Castellan.app`. By default nothing is
+      # writable.
       #
       #   writable :title, :body, :author
       #   writable :slug, on: :create

@@ -232,7 +232,8 @@ module Castellan
         end
       end
 
-      # @return [Hash] arguments for Ferrum::Browser.new: headless, no sandbox, no traffic of its own, a new profile
+      # @return [Hash] arguments for Ferrum::Browser.new: headless, no sandbox, no traffic of its own, a new
+      #   profile
       def chromium
         profile = File.join(base_dir, "chromium-#{fresh_name}")
         switches = CHROMIUM_SWITCHES.to_h { |switch| [switch, nil] }

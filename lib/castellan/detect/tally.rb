@@ -184,7 +184,7 @@ module Castellan
         groups.any? { |group| [group, group.answers].any? { |one| one && one.count >= times && one.span_ns >= min_ns } }
       end
 
-      # The fast path that settles most requests.
+      # A fast check that is enough for most requests.
       # @return [Boolean] whether nothing can be a finding: no statement or association repeated, no writes,
       #   nothing slow, and no {#failure}. Otherwise {Verdict} decides.
       def no_repeats?
@@ -221,7 +221,7 @@ module Castellan
         @answered_objects = objects
       end
 
-      # Two models, or two ORMs, may send the same SQL; the second has a key of its own.
+      # Two models, or two ORMs, may send the same SQL. The second has its own key, which includes the name.
       def text_of(sql, name)
         return UNCOUNTED if @failure
 
@@ -229,7 +229,8 @@ module Castellan
         @texts[key] || read(sql, name).then { |text| text && @texts.size < MOST_TEXTS ? @texts[key] = text : text || UNCOUNTED }
       end
 
-      # A bulk write is what a write loop should become, so it is not counted, and neither is a switch of schemas.
+      # Bulk writes are not counted, because a write loop should become one. Switches of the schema are not
+      # counted, either.
       def read(sql, name)
         fingerprint = Fingerprint.of(sql)
         shape = Shape.of(fingerprint, name)
@@ -245,7 +246,7 @@ module Castellan
         nil
       end
 
-      # Values of writes are not compared: a repeated identical write is a write, too.
+      # Does not compare the values of writes, because an identical write is a write, too.
       def learn(group, text, sql, binds)
         if text.write then wrote(text.shape)
         else group.learn(binds ? binds.hash ^ text.number : text.number, written(text.shape), @writes)

@@ -17,7 +17,8 @@ module Castellan
       # @param resource [Class]
       # @param viewer [Object, nil]
       # @param scope [Object] a relation or dataset with the records that the viewer may write; :all for all
-      # @param local [Hash{Array(String, String) => Object}] records created earlier in the request, by type and lid
+      # @param local [Hash{Array(String, String) => Object}] records created earlier in the request, by type
+      #   and lid
       def initialize(resource, viewer:, scope: :all, local: {})
         @resource = resource
         @definition = resource.definition

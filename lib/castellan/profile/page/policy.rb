@@ -32,7 +32,7 @@ module Castellan
 
         # @param scripts [Array<String>]
         # @param styles [Array<String>]
-        # @param speedscope [Boolean] whether the file contains speedscope, in a frame that inherits the policy
+        # @param speedscope [Boolean] whether the file has speedscope in a frame, which inherits the policy
         # @return [String] policy for a standalone file
         def self.of_file(scripts:, styles:, speedscope:)
           scripts, styles = [scripts, styles].map { |texts| texts.map { |text| "'sha256-#{Digest::SHA256.base64digest(text)}'" } }
