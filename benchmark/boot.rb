@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# Measures the cost of `require "castellan"` in a Ruby process beside `ruby -e 0`, and lists what it loads.
+# Measures the cost of `require "castellan"` compared with `ruby -e 0`, and lists what it loads.
 #
 #   rake bench:boot                 # writes benchmark/boot.md
 #   BENCH_SHORT=1 rake bench:boot   # a short run without figures
 #
-# Alternates whole processes of the same Ruby without Bundler, so that load on the machine affects both. The
-# goal: at most 30 ms more, and no Rails, ORM or OpenSSL loaded.
+# Alternates whole processes of the same Ruby without Bundler, so that the load of the machine affects both.
+# The goal is at most 30 ms more, without loading Rails, an ORM or OpenSSL.
 require "bundler"
 require "json"
 require "open3"
@@ -56,7 +56,7 @@ class BootBenchmark
     @ms.transform_values { |values| Castellan::Figures.median(values).round(2) }
   end
 
-  # @return [Array<String>] features that must not be loaded
+  # @return [Array<String>] loaded features that must not be loaded
   def heavy
     @heavy ||= ruby({}, [*LOADED[0, 2], "#{LOADED.last}; puts $LOADED_FEATURES"]).lines(chomp: true).grep(HEAVY)
   end

@@ -1,12 +1,15 @@
 # frozen_string_literal: true
 
-# Measures the layers of caching inside an application beside Rails' own layers of the same names, and beside constant bytes from
-# the same Puma: posts with authors and comments, PostgreSQL, Redis, ten clients.
+# Compares Castellan's layers of caching inside an application with the same layers of Rails.
+#
+# Posts with authors and comments, PostgreSQL, Redis, ten clients; constant bytes from the same Puma show the
+# limit.
 #
 #   rake bench:cache                 # writes benchmark/cache.md; about two minutes
-#   BENCH_SHORT=1 rake bench:cache   # shows that it works and that the answers are equal
+#   BENCH_SHORT=1 rake bench:cache   # only checks that it works and that the responses are equal
 #
-# Answers are parsed and compared before anything is timed. Clients, Puma, PostgreSQL and Redis share the machine.
+# Responses are parsed and compared before the measurement. Clients, Puma, PostgreSQL and Redis share the
+# machine.
 require "etc"
 require "json"
 require "net/http"
@@ -22,7 +25,8 @@ class CacheBenchmark
   SHORT = ENV["BENCH_SHORT"] == "1"
   ROUNDS, SECONDS = SHORT ? [1, 0.1] : [Integer(ENV.fetch("BENCH_ROUNDS", "5")), 1]
   CLIENTS = 10
-  # Puma 8.0 loses answers where it hands connections from thread to thread (`Contest::LOST`); with spare threads it seldom does.
+  # Puma 8.0 loses responses when it moves a connection between threads (`Contest::LOST`); with spare threads
+  # this is rare.
   THREADS = CLIENTS + 2
   LOST = 5
   INCLUDE = "?include=author,comments"
@@ -30,7 +34,7 @@ class CacheBenchmark
   APPLICATION = File.expand_path("cache/config.ru", __dir__)
   TABLES = %w[posts authors comments readings].freeze
 
-  # Name, path, header fields, peer, and the goal as a share of the peer's rate.
+  # Name, path, header fields, the peer, and the goal as a share of the peer's rate.
   Way = Struct.new(:title, :path, :headers, :peer, :goal)
   WAYS = [
     Way.new("constant bytes", "/constant", {}), Way.new("constant gzip", "/constant-gzip", GZIP),
@@ -78,7 +82,7 @@ class CacheBenchmark
     end
   end
 
-  # @return [Hash{String => Float}] requests per second, medians
+  # @return [Hash{String => Float}] requests per second (medians)
   def measure(base_url)
     compare(base_url)
     headers = WAYS.to_h { |way| [way.title, way.headers == :etag ? { "If-None-Match" => get(base_url, way.path)["etag"] } : way.headers] }
@@ -101,7 +105,8 @@ class CacheBenchmark
     abort "no page of 60" unless documents.values.first.size == 60
   end
 
-  # Without the attribute of the viewer, and whatever surrounds the list; ids of nested JSON are texts or numbers.
+  # Without the viewer's attribute and everything around the list. Ids in nested JSON may be strings or
+  # numbers.
   def plain(document)
     list = document.is_a?(Hash) ? document.fetch("data") : document
     list.map { |post| JSON.parse(JSON.generate(post.except("read").sort.to_h).gsub(/"id":"(\d+)"/, '"id":\1')) }
@@ -114,7 +119,7 @@ class CacheBenchmark
     summary.rate
   end
 
-  # @return [Float] microseconds to write one value into gzip of the page
+  # @return [Float] microseconds to write one value into the gzipped page
   def splice
     body = NotifiedPostResource.render(query: { "include" => "author,comments" }, keeper: nil).b
     body = body.byteslice(0, 52_000)
@@ -125,7 +130,7 @@ class CacheBenchmark
     (Castellan::Clock.monotonic_ns - started_ns) / 1_000.0 / calls
   end
 
-  # @return [Array<Float>] milliseconds from a commit until a process has noticed it
+  # @return [Array<Float>] milliseconds from a commit until a process was notified of it
   def lag
     versions = Castellan::Versions::NotifiedVersions.new(ActiveRecord::Base, recheck: 60)
     dependencies = [Castellan::Versions::Dependency.new("authors")]

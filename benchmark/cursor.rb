@@ -1,12 +1,13 @@
 # frozen_string_literal: true
 
-# Measures pages of the Cursor Pagination profile at both ends of a long list on PostgreSQL, beside pages by number. A page at the
-# end must cost at most 1.2 times the first one.
+# Compares pages by cursor with pages by number, at both ends of a long list in PostgreSQL.
+#
+# A page at the end must cost at most 1.2 times as much as the first page.
 #
 #   rake bench:cursor                 # writes benchmark/cursor.md
-#   BENCH_SHORT=1 rake bench:cursor   # a short list, to show that the pages are right
+#   BENCH_SHORT=1 rake bench:cursor   # a short list, only checks the pages
 #
-# The list is ordered by a column with ties, and has an index on it and the key.
+# The list is sorted by a column with ties, and has an index on this column and the primary key.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__)
 
@@ -75,7 +76,7 @@ class CursorBenchmark
     Event.connection.execute("VACUUM ANALYZE cursor_benchmark_events")
   end
 
-  # A cursor of the last row before the late page, as the server writes it in the links of a page by that row's day.
+  # The cursor of the last row before the late page, as in the links that the server writes.
   def paths
     order = Castellan::Plan::Request.parse(EventResource.definition, {}).cursor.order
     row = Event.order(:day, :id).offset(DEEP - 1).limit(1).first

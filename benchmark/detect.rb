@@ -3,17 +3,17 @@
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__)
 
-# Measures the cost of the detector beside Bullet and Prosopite in the same run: per event, on a page without
-# and with repeated queries, and on the baseline of the users example, if that is installed.
+# Compares the cost of the detector with Bullet and Prosopite: per event, and for pages with and without
+# repeated queries (and for the baseline of the users example, if it is installed).
 #
-#   rake bench:detect                 # writes benchmark/detect.md, some three minutes
-#   BENCH_SHORT=1 rake bench:detect   # only shows that it works
+#   rake bench:detect                 # writes benchmark/detect.md; about three minutes
+#   BENCH_SHORT=1 rake bench:detect   # only checks that it works
 #
-# Measures in two ways, because wall time scatters by more than the cost: (1) the cost of each kind of event, 150
-# frames deep of which 40 belong to gems, times the events of the request, as a share of the request's time; (2) the
-# same request with and without the detector in turns, as the median of the rounds' ratios (two pairs each, in both
-# orders) with a 95 % interval (bootstrap). Contenders take turns, each in its own process. One contender does
-# nothing ("nobody"): if its interval does not contain 0, the run is invalid.
+# Measures in two ways, because the variation of wall time exceeds the cost: (1) the cost of each kind of
+# event, 150 frames deep of which 40 belong to gems, times the events of the request, as a share of the
+# request's time; (2) the same request with and without the detector in turns, as the median of the ratios per
+# round (two pairs each, in both orders) with a 95 % interval (bootstrap). Contenders take turns, each in its
+# own process. The contender "nobody" does nothing: if its interval does not contain 0, the run is invalid.
 require "bundler"
 require "etc"
 require "json"
@@ -25,7 +25,6 @@ require_relative "detect/sample"
 
 module Benchmarks
   module Detect
-    # Runs the contenders and writes the report.
     class Run
       SHORT = ENV["BENCH_SHORT"] == "1"
       EVENTS = SHORT ? 2_000 : 100_000
@@ -61,7 +60,7 @@ module Benchmarks
         rounds.transform_values { |list| Sample.new(list) }
       end
 
-      # Bullet makes a page several times slower, so it runs in one round of five.
+      # Bullet makes a page several times slower, so it runs only in every fifth round.
       def take_turns(contests, number)
         contests.each do |contest, remote|
           next if contest == "Bullet" && !SHORT && number % 5 != 0
@@ -109,7 +108,7 @@ module Benchmarks
         "| #{cells.join(" | ")} |"
       end
 
-      # Where the interval contains the goal, the measurement shows neither.
+      # If the interval contains the goal, the result is undecided.
       def goal(name, page, share, interval)
         goal = GOALS[[name, page]] or return ""
         return "< #{goal} %: not shown" if interval.first < goal && goal < interval.last
@@ -127,7 +126,7 @@ module Benchmarks
         us / sample.mean.first / 10
       end
 
-      # The example is an application with its own bundle.
+      # The example is a separate application with its own bundle.
       def users_table
         directory = File.expand_path("../examples/users", __dir__)
         return unless Dir[File.join(directory, "db/*.sqlite3")].any?

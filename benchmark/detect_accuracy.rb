@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# Compares the accuracy of Castellan, Bullet and Prosopite on every labelled sample of test/detect/accuracy.
+# Compares the accuracy of Castellan, Bullet and Prosopite on the labelled samples of test/detect/accuracy.
 #
 #   rake bench:detect_accuracy                 # writes benchmark/detect_accuracy.md
 #   BENCH_SHORT=1 rake bench:detect_accuracy   # the same, without writing
 #
-# Times nothing, so a busy machine does not matter. Each detector runs in its own process, with its defaults. The
-# comparison is whether the code repeats a query, which all detectors report; Castellan's findings are also compared
-# with the whole label.
+# Measures no time, so a busy machine does not matter. Each detector runs in its own process with its
+# defaults. All detectors report whether code repeats a query, so this is compared; Castellan's findings are
+# also compared with the whole label.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__, gemfile: File.join(__dir__, "detect_accuracy/Gemfile"))
 
@@ -16,7 +16,6 @@ require "open3"
 require_relative "../test/support/servers"
 
 module DetectAccuracy
-  # Runs the detectors and writes the table.
   class Report
     DETECTORS = %w[castellan bullet prosopite].freeze
     NAMES = { "castellan" => "Castellan", "bullet" => "Bullet", "prosopite" => "Prosopite" }.freeze
@@ -49,7 +48,7 @@ module DetectAccuracy
       output.lines.map { |line| JSON.parse(line) }
     end
 
-    # Creates a database per detector, because each creates the same tables.
+    # A database for each detector, because each creates the same tables.
     def postgres_url = Castellan::TestServers.available?(:postgres) ? [Castellan::TestServers.postgres_url] : []
 
     def outcome(answer)
@@ -59,14 +58,14 @@ module DetectAccuracy
       answer["found"] ? :invented : :quiet
     end
 
-    # Wrong without being marked as wrong, or right although marked.
+    # Samples that are wrong without being marked as wrong, or right although they are marked.
     def unmarked = @answers["castellan"].reject { |answer| answer["exact"] == answer["wrong"].nil? }.map { |answer| name_of(answer) }
 
     def name_of(answer) = answer.values_at("group", "kind", "title").join(": ")
 
     def count(name, answers) = answers_of(name, answers).map { |answer| outcome(answer) }.tally
 
-    # The same samples, with the verdicts of another detector.
+    # The verdicts of another detector on the same samples.
     def answers_of(name, chosen) = @answers[name].values_at(*chosen)
 
     def choose(&block) = @answers["castellan"].each_index.select { |index| block.call(@answers["castellan"][index]) }
@@ -84,7 +83,8 @@ module DetectAccuracy
 
     def of_active_record = choose { |answer| answer["group"] == "ActiveRecord" && yield(answer["kinds"]) }
 
-    # @return [Array(String, String, Array<Integer>)] each set twice: the fitted samples, and the held-out ones
+    # @return [Array(String, String, Array<Integer>)] two parts of each set: the fitted and the held-out
+    #   samples
     def parts
       sets.flat_map do |set, chosen|
         held_out, fitted = chosen.partition { |index| @answers["castellan"][index]["held_out"] }

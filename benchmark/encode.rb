@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# Measures the encoders on rows in memory beside `JSON.generate` of an equal hash, whose construction is not
-# counted.
+# Compares the encoders, on rows in memory, with `JSON.generate` of an equal hash.
 #
 #   rake bench:encode                 # writes benchmark/encode.md
-#   BENCH_SHORT=1 rake bench:encode   # only shows that it works
+#   BENCH_SHORT=1 rake bench:encode   # only checks that it works
 #
-# Compares the documents first. The ways take turns, so that load on the machine affects all of them; each figure is
-# the median of its rounds. Contains no database time: see benchmark/serialize.md for whole requests.
+# Building the hash is not counted. Compares the documents first. The ways take turns, so that the load of the
+# machine affects all of them; a figure is the median of its rounds. Excludes the time of the database: for
+# whole requests, see benchmark/serialize.md.
 require "castellan"
 require "json"
 require_relative "../test/serialize/drafts"
@@ -63,7 +63,7 @@ class EncodeBenchmark
 
   def select(sql) = @connection.exec(sql)
 
-  # Without PostgreSQL, uses rows in the shape of its arrays.
+  # Without PostgreSQL, builds rows like its arrays.
   def made(sql)
     count = sql[/\(1, (\d+)\) i/, 1].to_i
     Array.new(count) do |number|
@@ -105,7 +105,7 @@ class EncodeBenchmark
     ways.each { |way, call| note(work, way, times[way], objects(call), bodies[way].bytesize) }
   end
 
-  # A batch that is ready, so that what it costs is not counted.
+  # Uses a batch that is loaded before, so that loading it is not counted.
   def filling
     body, holes = kept
     blanks = Castellan::Serialize::Output.new(body, holes).blanks
@@ -118,7 +118,7 @@ class EncodeBenchmark
       } }
   end
 
-  # @return [Array(String, Array)] the body, and the holes as the encoder notes them
+  # @return [Array(String, Array)] the body, and the placeholders that the encoder recorded
   def kept
     holes = []
     records = (1..HOLES).map { |id| %({"id":"#{id}","title":"Letter #{id} of the year","body":"#{"Dear reader, " * 12}","read":) }

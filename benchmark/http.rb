@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# Measures hits of Castellan::HTTPCache beside constant bytes of the same Puma, rack-cache, nginx and Varnish, and the middleware on
-# a path that it leaves alone.
+# Compares hits of Castellan::HTTPCache with rack-cache, nginx, Varnish and constant bytes from the same Puma.
 #
 #   rake bench:http                 # writes benchmark/http.md; about two minutes
-#   BENCH_SHORT=1 rake bench:http   # shows that it works and that the answers are equal
+#   BENCH_SHORT=1 rake bench:http   # only checks that it works and that the responses are equal
 #
-# Clients and servers run on the same machine. Answers are compared, and hits are shown to be hits, before anything is timed.
+# Also measures the middleware on a path that it does not cache. Clients and servers share the machine. Before
+# the measurement, responses are compared, and hits are verified to be hits.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__)
 
@@ -21,11 +21,11 @@ class HTTPBenchmark
   SHORT = ENV["BENCH_SHORT"] == "1"
   ROUNDS, SECONDS, CALLS = SHORT ? [1, 0.1, 100] : [5, 1, 100_000]
   CLIENTS = 10
-  THREADS = CLIENTS + 2 # with spare threads, Puma 8.0 seldom loses an answer (`Contest::LOST` of bench:serve)
+  THREADS = CLIENTS + 2 # with spare threads, Puma 8.0 rarely loses a response (`Contest::LOST` of bench:serve)
   CONFIG = File.expand_path("http/config.ru", __dir__)
   NGINX = "location / { proxy_pass http://backend; proxy_cache c; proxy_cache_valid 200 1h; }"
   CONDITION = { "If-None-Match" => "\"one\"" }.freeze
-  # name => [variables of the application, the proxy in front of it, path, fields, what it is compared with]
+  # name => [environment of the application, proxy in front of it, path, header fields, way to compare with]
   WAYS = {
     "constant bytes" => [{ "CACHE" => "none" }, nil, "/", {}, nil],
     "Castellan::HTTPCache" => [{ "CACHE" => "castellan" }, nil, "/", {}, "constant bytes"],
@@ -44,7 +44,7 @@ class HTTPBenchmark
     @addresses = WAYS.select { |_, way| installed?(way) }.to_h { |name, way| [name, start(way)] }
     compare
     @rates = @addresses.to_h { |name, _| [name, []] }
-    @addresses.each_key { |name| rate(name) } # warms up
+    @addresses.each_key { |name| rate(name) } # warm up
     ROUNDS.times { |round| (round.odd? ? @addresses.keys.reverse : @addresses.keys).each { |name| @rates[name] << rate(name) } }
     text = page
     puts text
@@ -61,7 +61,7 @@ class HTTPBenchmark
     (proxy.nil? || Castellan::TestServers.available?(proxy)) && (environment["CACHE"] != "redis" || Castellan::TestServers.available?(:redis))
   end
 
-  # Ways with the same application and proxy share their server.
+  # Ways with the same application and proxy share a server.
   def start(way)
     environment, proxy = way
     environment = environment.merge("REDIS_URL" => Castellan::TestServers.redis_url) if environment["CACHE"] == "redis"
@@ -98,14 +98,14 @@ class HTTPBenchmark
     Castellan::Figures.median(@rates.fetch(name))
   end
 
-  # Percent of what it is compared with, in each round.
+  # The percentage of the rate to compare with, in each round.
   def share(name)
     other = WAYS.fetch(name).last or return ["", ""]
     percents = @rates[name].zip(@rates[other]).map { |ours, theirs| (100 * ours / theirs).round }
     ["#{(100 * median(name) / median(other)).round} %", "#{percents.min}..#{percents.max} %"]
   end
 
-  # @return [Hash{String => Float}] microseconds of a call
+  # @return [Hash{String => Float}] microseconds per call
   def calls
     response = [200, {}, []].freeze
     application = ->(_env) { response }

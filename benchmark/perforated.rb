@@ -1,12 +1,13 @@
 # frozen_string_literal: true
 
-# Measures a layer that keeps each record of a page (a perforated document) as a prototype, beside the page written anew from rows.
+# Compares a prototype that caches each record of a page with rendering the page again from rows.
 #
 #   rake bench:perforated                 # writes benchmark/perforated.md
-#   BENCH_SHORT=1 rake bench:perforated   # shows that the documents are equal
+#   BENCH_SHORT=1 rake bench:perforated   # only checks that the documents are equal
 #
-# The prototype is the least that such a layer has to do: one SELECT of the page's ids and `updated_at`, one multi-get, and the records
-# joined; with a tenth of them stale, their rows are read and encoded. It reads no versions of associations, so a real layer is slower.
+# The prototype does the minimum for such a layer: a SELECT of the ids and `updated_at` of the page, a
+# multi-get, and joining the records; if a tenth of them is stale, it reads and encodes their rows. It reads
+# no versions of associations, so a real layer is slower.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__)
 
@@ -21,7 +22,7 @@ class PerforatedBenchmark
   SHORT = ENV["BENCH_SHORT"] == "1"
   ROUNDS = SHORT ? 1 : 21
   SIZES = [20, 100].freeze
-  GOALS = { 0 => 3, 10 => 2 }.freeze # percent stale => times as fast as the page written anew
+  GOALS = { 0 => 3, 10 => 2 }.freeze # percentage of stale records => times as fast as rendering the page
 
   class Author < ActiveRecord::Base
     self.table_name = "perforated_authors"
@@ -89,7 +90,7 @@ class PerforatedBenchmark
     stores.each_value { |store| store.write_multi(keys(size).zip(fragments).to_h, ttl: 600) }
   end
 
-  # Every tenth key counts as missing in a page with stale records.
+  # With stale records, every tenth key counts as missing.
   def joined(size, store, stale)
     keys = keys(size)
     found = store.read_multi(keys)

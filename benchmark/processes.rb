@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
-# Measures one and two processes of an application behind nginx, with a page that is written anew and one that is kept in Redis.
+# Compares one and two processes behind nginx, with a page that is rendered each time or cached in Redis.
 #
 #   rake bench:processes                 # writes benchmark/processes.md; about a minute
-#   BENCH_SHORT=1 rake bench:processes   # shows that it works and that both processes answer the same document
+#   BENCH_SHORT=1 rake bench:processes   # only checks that it works and that both processes send the same document
 #
-# Clients, nginx, PostgreSQL and Redis run on the same machine, so its processors limit what the second process adds.
+# Clients, nginx, PostgreSQL and Redis share the machine, so its processors limit the gain of the second
+# process.
 require "etc"
 require "json"
 require "net/http"
@@ -48,7 +49,7 @@ class ProcessesBenchmark
     end
   end
 
-  # @return [Array(Float, Float)] requests per second of one process and of two, medians
+  # @return [Array(Float, Float)] requests per second with one and with two processes (medians)
   def measure(env)
     applications(env) do |one, two|
       addresses = [[one], [one, two]].map { |some| proxy(some) }
@@ -70,7 +71,7 @@ class ProcessesBenchmark
     Castellan::TestServers.nginx(URI(urls.first).port, PROXY, http: "upstream both { #{servers} keepalive 32; }").base_url
   end
 
-  # Both processes answer, and the same document.
+  # Checks that both processes respond, with the same document.
   def compare(addresses)
     answers = addresses.map { |address| Array.new(20) { Net::HTTP.get_response(URI("#{address}#{PATH}")) } }
     abort "the second process does not answer" unless answers.map { |some| some.map { |one| one["process"] }.uniq.size } == [1, 2]

@@ -1,16 +1,17 @@
 # frozen_string_literal: true
 
-# Measures the cost of a profile beside rack-mini-profiler, and checks its figures.
+# Compares the cost of a profile with rack-mini-profiler, and checks its figures.
 #
 #   rake bench:profile                 # writes benchmark/profile.md
-#   BENCH_PAIRS=200 rake bench:profile # where other programs run: more pairs of requests than 60
-#   BENCH_SHORT=1 rake bench:profile   # only shows that it works
+#   BENCH_PAIRS=200 rake bench:profile # more pairs of requests than 60, for a machine that runs other programs
+#   BENCH_SHORT=1 rake bench:profile   # only checks that it works
 #
-# The request goes to a Rails application in this process, 150 frames deep: 101 queries, of which 100 repeat. Each way
-# alternates with the plain application; the figure is the median of the pairs' ratios with a 95 % interval
-# (bootstrap). A profiled request is timed until its body was read, and until it was closed, which builds and stores
-# the result after a server has sent the response. The plain application beside itself shows the error of the
-# measurement. Times are CPU time of the thread, because nothing waits here.
+# Calls a Rails application in this process, 150 frames deep, that sends 101 queries of which 100 repeat. Each
+# way alternates with the plain application; the figure is the median of the ratios of the pairs, with a 95 %
+# interval (bootstrap). A profiled request is timed until its body is read and until it is closed, because
+# closing builds and stores the result, after a server has sent the response. Comparing the plain application
+# with itself shows the error of the measurement. Times are CPU time of the thread, because nothing waits
+# here.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__, gemfile: File.expand_path("profile/Gemfile", __dir__))
 
@@ -49,7 +50,7 @@ module ProfileBenchmark
       Castellan::Profile::Middleware.new(app, authorize: ->(env) { env["HTTP_X_ADMIN"] == "yes" }, environment: "production")
     end
 
-    # Calls an application that does nothing, alternately with and without the middleware.
+    # Calls an application that does nothing, with and without the middleware in turns.
     def unauthorized
       app = ->(_env) {}
       ways = { "a block" => profiled(app), "a secret" => Castellan::Profile::Middleware.new(app, environment: nil, secret: "s" * 32) }
@@ -96,7 +97,7 @@ module ProfileBenchmark
       abort "the profiled application answers something else" unless plain == profiled && plain.first == 200
     end
 
-    # It builds and stores its result before the response.
+    # rack-mini-profiler builds and stores its result before the response.
     def mini_profiler(expected)
       output, errors, status = Open3.capture3(RbConfig.ruby, "-rbundler/setup", File.join(__dir__, "profile/mini_profiler.rb"), PAIRS.to_s)
       return "\nrack-mini-profiler did not run: #{errors.lines.grep(/Error|error/).first}" unless status.success?
@@ -106,7 +107,7 @@ module ProfileBenchmark
       row("rack-mini-profiler", theirs["pairs"].map { |plain, all| [plain, all, all] })
     end
 
-    # Each counted request follows an uncounted one, which warms the caches up.
+    # Each counted request follows a request that is not counted and warms the caches.
     # @return [Array<Array(Integer, Integer, Integer)>] plain, until the body is read, until it is closed
     def pairs(&work)
       plain = -> { Array.new(2) { time { |_read| Works.request(@plain) } }.last.last }
@@ -143,7 +144,7 @@ module ProfileBenchmark
       "## Whether the figures are right\n\n| | expected | Castellan |\n|---|---|---|\n#{memory}#{objects}#{samples}"
     end
 
-    # The second of two blocks: the first loads what is loaded once.
+    # Counts the second of two blocks, because the first one loads code.
     def memory
       work = -> { Works::User.order(:id).map(&:as_json).to_json.bytesize }
       work.call

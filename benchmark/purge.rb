@@ -1,12 +1,14 @@
 # frozen_string_literal: true
 
-# Measures the time from a commit until nginx, Varnish and HAProxy send the changed document, and what the triggers cost a writer.
+# Measures the time from a commit until nginx, Varnish and HAProxy send the changed document, and the cost for
+# writers.
 #
 #   rake bench:purge                 # writes benchmark/purge.md; half a minute
-#   BENCH_SHORT=1 rake bench:purge   # shows that it works
+#   BENCH_SHORT=1 rake bench:purge   # only checks that it works
 #
-# Each round reads a document through the proxy until it comes from its cache, changes its record with SQL, and asks until the new
-# document comes. The proxies have the configuration of `castellan proxy`. Everything runs on one machine, PostgreSQL without fsync.
+# Each round requests a document through the proxy until it is cached, changes its record by SQL, and repeats
+# the request until the new document arrives. The proxies have the configuration of `castellan proxy`.
+# Everything runs on one machine, PostgreSQL without fsync.
 require "etc"
 require "json"
 require "net/http"
@@ -96,7 +98,7 @@ class PurgeBenchmark
     out.string
   end
 
-  # @return [Array<Float>] median, 95th percentile and most milliseconds
+  # @return [Array<Float>] the median, the 95th percentile and the maximum in milliseconds
   def measure(url, proxy)
     @purge = Castellan::Purge.new(@db, [proxy], again_after: nil)
     @purge.install(@resource)

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-# Measures documents of records that are loaded already, beside Panko, Alba, oj_serializers and jsonapi-serializer: 1,000 records
-# of ten attributes, read before and not, and the cases of Panko's own benchmarks. On SQLite, and on PostgreSQL if it is
-# installed.
+# Compares documents of loaded records with Panko, Alba, oj_serializers and jsonapi-serializer.
 #
 #   rake bench:records                 # writes benchmark/records.md; about three minutes
-#   BENCH_SHORT=1 rake bench:records   # few records and rounds: shows that it works and that the documents are equal
+#   BENCH_SHORT=1 rake bench:records   # few records and rounds, only checks that the documents are equal
 #   BENCH_JSON=rows.json rake bench:records
 #
-# Runs in its own bundle, benchmark/Gemfile, which it installs if needed.
+# 1,000 records with ten attributes, read before and not, and the cases of Panko's own benchmarks. On SQLite,
+# and on PostgreSQL if it is installed. Runs in its own bundle, benchmark/Gemfile, which it installs if
+# needed.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__)
 

@@ -1,16 +1,18 @@
 # frozen_string_literal: true
 
-# Measures whole documents from the database to bytes, beside ActiveModel::Serializers, jsonapi-serializer, Panko,
-# Alba, oj_serializers, the SELECTs alone and PostgreSQL's own JSON; and the encoders with fetched rows. On SQLite,
-# and on PostgreSQL if it is installed. The data is that of examples/users (1,000 matching users) and examples/posts.
+# Compares whole documents, from the database to bytes, with other serializers, and the encoders on fetched
+# rows.
 #
 #   rake bench:serialize                 # writes benchmark/serialize.md; about five minutes
-#   BENCH_SHORT=1 rake bench:serialize   # few users and rounds: shows that it works and that the documents are equal
+#   BENCH_SHORT=1 rake bench:serialize   # few users and rounds, only checks that the documents are equal
 #   BENCH_JSON=rows.json rake bench:serialize
 #   BENCH_ROUNDS=5 rake bench:serialize  # 9 by default
 #
-# Runs in its own bundle, benchmark/Gemfile, which it installs if needed. Documents are compared before they are
-# timed, and the first difference ends the run. Figures hold for this machine only; ratios are more portable.
+# The others are ActiveModel::Serializers, jsonapi-serializer, Panko, Alba, oj_serializers, only the SELECTs,
+# and PostgreSQL's own JSON. On SQLite, and on PostgreSQL if it is installed. The data is that of
+# examples/users (1,000 matching users) and examples/posts. Runs in its own bundle, benchmark/Gemfile, which
+# it installs if needed. Documents are compared before they are timed, and the first difference ends the run.
+# Figures hold for this machine only; ratios are more portable.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__)
 
@@ -79,7 +81,7 @@ class SerializeBenchmark
     @measured.works.concat(works)
   end
 
-  # This process owns the server, so it creates the database.
+  # This process owns the database server, so it creates the database.
   def apart(database, &)
     @url = database == "PostgreSQL" ? Castellan::TestServers.postgres_url : nil
     @postgres ||= version if @url

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-# Measures answers of servers beside peers and beside hand-written Rack lambdas: a page of mail logs (Roda with Sequel and
-# jsonapi-serializer, jsonapi-resources), and kept documents with and without a viewer, with a flag of the viewer, and as 304.
-# PostgreSQL only.
+# Compares the responses of servers with peers and with hand-written Rack lambdas, on PostgreSQL.
 #
 #   rake bench:serve                 # writes benchmark/serve.md; about six minutes
-#   BENCH_SHORT=1 rake bench:serve   # shows that it works and that the answers are equal
-#   BENCH_ONLY=letters rake bench:serve   # or sequel, rails; prints, writes no file
+#   BENCH_SHORT=1 rake bench:serve   # only checks that it works and that the responses are equal
+#   BENCH_ONLY=letters rake bench:serve   # or sequel, rails; prints, and writes no file
 #
-# Runs in its own bundle, benchmark/Gemfile. Answers are compared before and after they are timed.
+# Serves a page of mail logs (also by Roda with Sequel and jsonapi-serializer, and by jsonapi-resources), and
+# cached documents: with and without a viewer, with a flag per viewer, and as 304. Runs in its own bundle,
+# benchmark/Gemfile. Responses are compared before and after the measurement.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__)
 
@@ -23,7 +23,7 @@ class ServeBenchmark
   ROUNDS = Integer(ENV.fetch("BENCH_ROUNDS", "7"))
   TURNS = SHORT ? { rounds: 1, seconds: 0.05, enough: 0 }.freeze : { rounds: ROUNDS, seconds: 1 }.freeze
 
-  # A world is one process: its contests share what is loaded.
+  # A world is a process; its contests share what it has loaded.
   WORLDS = {
     "sequel" => ->(url) { [Benchmarks::MailLogs.new(url).on_sequel] },
     "rails" => ->(url) { [Benchmarks::MailLogs.new(url).on_rails] },
@@ -42,7 +42,7 @@ class ServeBenchmark
 
   private
 
-  # This process owns the database server, and creates the database.
+  # This process owns the database server, so it creates the database.
   def measure(world)
     url = Castellan::TestServers.postgres_url
     Benchmarks::Apart.call { world.call(url).map { |contest| contest.measure(**TURNS) } }

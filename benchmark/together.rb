@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# Measures serializers whose blocks walk associations, unchanged, beside jsonapi-serializer: queries and time, given a relation,
-# records, or records with everything preloaded. On SQLite, and on PostgreSQL if it is installed.
+# Compares serializers whose blocks load associations with jsonapi-serializer: queries and time.
 #
 #   rake bench:together                 # writes benchmark/together.md; about two minutes
-#   BENCH_SHORT=1 rake bench:together   # few records and rounds: shows that it works and that the bytes are equal
+#   BENCH_SHORT=1 rake bench:together   # few records and rounds, only checks that the bytes are equal
 #   BENCH_JSON=rows.json rake bench:together
 #
-# Runs in its own bundle, benchmark/Gemfile, which it installs if needed.
+# The same code serializes a relation, records, and records with all associations preloaded. On SQLite, and on
+# PostgreSQL if it is installed. Runs in its own bundle, benchmark/Gemfile, which it installs if needed.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__)
 

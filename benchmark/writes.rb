@@ -1,12 +1,13 @@
 # frozen_string_literal: true
 
-# Measures POST of a mail log with two relationships, beside jsonapi-resources on a slim Rails, and what a JSON Web Token costs
-# a page. PostgreSQL only.
+# Compares POST of a mail log with jsonapi-resources, and measures the cost of a JSON Web Token. PostgreSQL
+# only.
 #
 #   rake bench:writes                 # writes benchmark/writes.md; about two minutes
-#   BENCH_SHORT=1 rake bench:writes   # shows that it works and that the documents and rows are equal
+#   BENCH_SHORT=1 rake bench:writes   # only checks that the documents and rows are equal
 #
-# Calls the applications in this process, in turns; runs in its own bundle, benchmark/Gemfile.
+# The POST has two relationships; jsonapi-resources runs on a minimal Rails. Calls the applications in this
+# process in turns. Runs in its own bundle, benchmark/Gemfile.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__)
 
@@ -34,7 +35,7 @@ class WritesBenchmark
   GOALS = [["POST of a mail log", SEQUEL, 3, RESOURCES], ["POST of a mail log", APP, 3, RESOURCES],
            ["a page of 20 mail logs", TOKEN, 0.9, STRING]].freeze
 
-  # The rows after a POST, and the documents, differ in these.
+  # Columns and members whose values differ after a POST.
   OWN = %w[id number created_at updated_at].freeze
 
   def run

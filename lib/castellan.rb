@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# Loads the small core and autoloads the rest. Requiring this loads no Rails, no ORM and no OpenSSL.
+# Loads the small core and autoloads the rest. Loads neither Rails nor an ORM nor OpenSSL.
 #
 #   require "castellan"          # in an application
-#   require "castellan/detect"   # one part alone
+#   require "castellan/detect"   # only one part
 require_relative "castellan/version"
 require_relative "castellan/errors"
 require_relative "castellan/config"
@@ -46,7 +46,7 @@ module Castellan
   autoload :Versions, "castellan/versions"
   autoload :Write, "castellan/write"
 
-  # Declares a JSON:API type; resource.rb has its methods. The first subclass loads them.
+  # Declares a JSON:API type. The methods are in resource.rb, which the first subclass loads.
   class Resource
     def self.inherited(resource)
       require_relative "castellan/document"
@@ -64,16 +64,16 @@ module Castellan
     self.keeper = Keeper.new(store: store, versions: versions, **options)
   end
 
-  # Caches the bytes of the application's own serializers; see {Keeper::ApplicationCache}.
+  # Caches the bytes of the application's own serializers, see {Keeper::ApplicationCache}.
   #
   #   Castellan.cache.fetch(["posts", page], depends_on: [Post, "comments"]) { PostSerializer.new(posts).to_json }
   #
-  # @return [Keeper::ApplicationCache] one that computes everything until {Castellan.keep} is called
+  # @return [Keeper::ApplicationCache] caches nothing until {Castellan.keep} is called
   def self.cache
     keeper&.application_cache || Keeper::ApplicationCache.new(store: Store::NullStore.new)
   end
 
-  # Compares the block's documents, rendered from rows, with the same from models; see {Verify}.
+  # Renders the block's documents from rows and from models, and compares them; see {Verify}.
   #
   #   Castellan.verify { UserResource.render(include: "roles") }.differences   # => []
   #
@@ -95,7 +95,8 @@ end
 if defined?(Rails::Railtie)
   require_relative "castellan/railtie"
 else
-  # Rails may be loaded later. This file of ActiveSupport requires no other; it is loaded only in a bundle with Rails.
+  # Rails may be loaded later. This file of ActiveSupport requires no other file, and is loaded only in a
+  # bundle with Rails.
   require "active_support/lazy_load_hooks" if defined?(Gem) && Gem.loaded_specs.key?("railties")
   ActiveSupport.on_load(:before_configuration) { require "castellan/railtie" } if defined?(ActiveSupport.on_load)
 end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# One page of posts from each layer of caching: of Castellan in front of Rails' router, of Rails behind it, and as constant bytes.
+# Serves a page of posts from each layer of caching: Castellan's before the router of Rails, Rails' own after
+# it, and constant bytes.
 require "rails"
 require "action_controller/railtie"
 require "active_record"
@@ -14,7 +15,7 @@ VIEWERS = 1_000
 ActiveRecord::Base.establish_connection(ENV.fetch("DATABASE_URL"))
 ActiveRecord::Base.logger = nil
 
-# Reads a page of posts with authors and comments, as Rails applications do.
+# Reads a page of posts with authors and comments like a typical Rails application.
 class PostsController < ActionController::API
   def naive = render(json: { data: posts.map { |post| as_hash(post) } })
 
@@ -24,21 +25,22 @@ class PostsController < ActionController::API
     fresh_when(etag: version)
   end
 
-  # The story's fragment caching: a hash of each record from the cache, and a query for the attribute of each.
+  # Fragment caching as in the story: a cached hash per record, and a query for the viewer's attribute of
+  # each.
   def fragment
     viewer = Viewers.next
     list, hashes = fragments
     render json: { data: list.map { |post| hashes[post].merge("read" => Reading.exists?(user_id: viewer, post_id: post.id)) } }
   end
 
-  # The same with one query for the attribute of all.
+  # The same with one query for the viewer's attribute of all records.
   def fragment_batched
     list, hashes = fragments
     read = Reading.where(user_id: Viewers.next, post_id: list.map(&:id)).pluck(:post_id).to_set
     render json: { data: list.map { |post| hashes[post].merge("read" => read.include?(post.id)) } }
   end
 
-  # Castellan's cache for the serializer of Rails.
+  # Castellan's cache for Rails' own serializer.
   def fetched
     render json: Castellan.cache.fetch("posts", depends_on: [Post, Author, Comment], notified: true) {
       JSON.generate(data: posts.map { |post| as_hash(post) })
@@ -106,7 +108,8 @@ constant = lambda do |body, **fields|
 end
 empty = ->(_env) { [304, FIELDS.dup, []] }
 
-# By hand, what an exact version costs at least: a statement that reads the counters of three tables, on a connection of its own.
+# The minimum cost of an exact version, hand-written: a query for the counters of three tables, on its own
+# connection.
 VERSION = "SELECT sum(n) FROM castellan_versions WHERE relation IN ('posts'::regclass, 'authors'::regclass, 'comments'::regclass)"
 asking = lambda do |answer|
   lambda do |env|

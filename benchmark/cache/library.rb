@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Posts with authors, comments and readings: 60 on a page, 52 kB as JSON.
+# Posts with authors, comments and readings; a page has 60 posts and 52 kB of JSON.
 
 class Author < ActiveRecord::Base; end
 class Comment < ActiveRecord::Base; end
@@ -11,7 +11,7 @@ class Post < ActiveRecord::Base
   has_many :comments, -> { order(:id) }
   scope :page, -> { order(:id).limit(60) }
 
-  # @return [String] SQL of tables and rows
+  # @return [String] SQL for the tables and rows
   def self.setup
     <<~SQL
       CREATE TABLE authors (id serial PRIMARY KEY, name text, updated_at timestamptz NOT NULL DEFAULT now());
@@ -29,7 +29,7 @@ class Post < ActiveRecord::Base
   end
 end
 
-# Each request is of the next of 1,000 viewers.
+# Each request has the next of 1,000 viewers.
 module Viewers
   @number = 0
   def self.next = (@number = (@number + 1) % 1_000) + 1

@@ -5,15 +5,16 @@ require "logger"
 
 module Benchmarks
   module Detect
-    # Detectors that watch a request, each in its usual configuration. A contender runs in its own process, because
-    # Bullet changes ActiveRecord permanently.
+    # The detectors to compare, each in its usual configuration.
     #
     #   watch = Contenders.make("Castellan, production")
-    #   watch.call(app, env)   # => the response, watched
+    #   watch.call(app, env)   # => the response, observed by the detector
+    #
+    # Each runs in its own process, because Bullet changes ActiveRecord permanently.
     module Contenders
       CASTELLAN = ["Castellan, production, every request", "Castellan, production", "Castellan, development"].freeze
       PEERS = %w[Bullet Prosopite].freeze
-      # Does nothing: its figure is the error of the measurement.
+      # Does nothing; its figure is the error of the measurement.
       NOBODY = "nobody"
       SILENT = Logger.new(nil)
 

@@ -5,15 +5,15 @@ require_relative "contenders"
 
 module Benchmarks
   module Detect
-    # A process that runs one page with and without one contender on request.
+    # Runs one page with and without one contender, in a separate process.
     #
     #   contest = Contest.start(["Bullet"])
     #   contest.round("Bullet", "N+1", false)   # => [[12_000_000, 140_000_000], [12_100_000, 139_000_000]], ns without and with it
     #   contest.stop
     #
-    # A round is two pairs, the second in reverse order, so that growth from call to call cancels out. Before it, garbage
-    # is collected and both ways run once to warm caches; GC is disabled during it, so a contender's garbage costs it
-    # nothing.
+    # A round consists of two pairs, the second in reverse order, so that growth from call to call cancels
+    # out. Before a round, garbage is collected and both ways run once to warm up. During a round GC is
+    # disabled, so the garbage of a contender is not counted.
     class Contest
       def self.start(names)
         asked, ask = IO.pipe
@@ -26,7 +26,7 @@ module Benchmarks
         Remote.new(pid, ask, answers)
       end
 
-      # The parent's end.
+      # The parent's end of the pipes.
       Remote = Struct.new(:pid, :ask, :answers) do
         def round(name, page, watched_first)
           ask.puts(Marshal.dump([name, page, watched_first]).unpack1("H*"))
@@ -34,7 +34,7 @@ module Benchmarks
           line.split.map { |number| Integer(number) }.each_slice(2).to_a
         end
 
-        # Sends an empty line, because processes started later hold the pipe open.
+        # An empty line ends the process, because processes that started later keep the pipe open.
         def stop
           ask.puts
           Process.wait(pid)

@@ -5,11 +5,12 @@ require_relative "contenders"
 
 module Benchmarks
   module Detect
-    # Measures the cost of one event over many repetitions, 150 frames deep of which 40 belong to a gem. The two
-    # subtracted works alternate in many short turns, because the speed of a machine varies by half for seconds at a
-    # time. The median of the differences counts.
+    # Measures the cost of one event over many repetitions, 150 frames deep of which 40 belong to a gem.
     #
-    #   Events.new(100_000).measure   # => { "a statement whose text was seen before" => [0.9, 0.0], … }: µs and objects more than without
+    #   Events.new(100_000).measure   # => { "a statement whose text was seen before" => [0.9, 0.0], … }: additional µs and objects
+    #
+    # Alternates the two works whose difference it measures in many short turns, because the speed of a
+    # machine varies by half for seconds at a time, and uses the median of the differences.
     class Events
       SQL = 'SELECT "employees".* FROM "employees" WHERE "employees"."user_id" = ? LIMIT ?'
       STATEMENT = "a statement whose text was seen before"
@@ -22,7 +23,7 @@ module Benchmarks
       IDLE = "a statement while nothing is recorded"
       PROSOPITE = "Prosopite: a statement"
 
-      # A stand-in for an association of ActiveRecord.
+      # Stands for an association of ActiveRecord.
       class Walked
         attr_reader :reflection
 
@@ -34,12 +35,12 @@ module Benchmarks
         def find_target = nil
       end
 
-      # The same with the module that Castellan prepends.
+      # The same, with the module that Castellan prepends.
       class Witnessed < Walked
         prepend Castellan::Instrument::ActiveRecordInstrument::Reads
       end
 
-      # A stand-in for a model that instantiates records.
+      # Stands for a model that instantiates records.
       class Made
         attr_reader :name
 
@@ -47,7 +48,7 @@ module Benchmarks
         def _load_from_sql(rows) = rows
       end
 
-      # The same with the module that Castellan prepends.
+      # The same, with the module that Castellan prepends.
       class Told < Made
         prepend Castellan::Instrument::ActiveRecordInstrument::Records
       end
@@ -57,7 +58,7 @@ module Benchmarks
       RUBY
       module_eval(FOREIGN, "#{Gem.path.first}/gems/benchmark/events.rb", 1)
 
-      # @param count [Integer] events of each kind, in all turns together
+      # @param count [Integer] the number of events of each kind in all turns together
       def initialize(count, turns: 25)
         @count = count / turns
         @turns = turns
@@ -76,7 +77,7 @@ module Benchmarks
         end
       end
 
-      # In a process where Castellan is not subscribed.
+      # Must run in a process in which Castellan is not subscribed.
       def prosopite
         World.seed
         watch = Contenders.prosopite
@@ -94,9 +95,9 @@ module Benchmarks
 
       def watch(&block) = Castellan::Recording.open(Castellan::Detect::Tally.new, &block)
 
-      # @return [Array<Array<Array(Float, Float)>>] for each work, the results of {once} in each turn
+      # @return [Array<Array<Array(Float, Float)>>] for each work, the results of {once} per turn
       def in_turns(*works)
-        works.each(&:call) # warm
+        works.each(&:call) # warm up
         Array.new(@turns) { works.map(&:call) }.transpose
       end
 
@@ -129,7 +130,7 @@ module Benchmarks
         end
       end
 
-      # Each in its own recording, minus the cost of the recording and of one statement.
+      # Each statement in its own recording, minus the cost of the recording and of one statement.
       def first
         recorded, plain, nothing_recorded, nothing = in_turns(
           -> { once { each_request { watch { statements(1) } } } }, -> { once { each_request { statements(1) } } },

@@ -4,12 +4,12 @@ require_relative "../support/interval"
 
 module Benchmarks
   module Detect
-    # Rounds of pairs of times, without and with a contender.
+    # Holds the rounds of a comparison: pairs of times without and with a contender.
     #
     #   sample = Sample.new([[[12_000_000, 12_100_000], [12_100_000, 12_200_000]], …])
     #   sample.mean        # => [12.0, 12.1], ms
-    #   sample.share       # => 0.83: by how many percent the sums of the middle round differ
-    #   sample.interval    # => [0.5, 1.2], where 95 % of the medians of resampled rounds lie
+    #   sample.share       # => 0.83: the percentage by which the sums of the middle round differ
+    #   sample.interval    # => [0.5, 1.2], the range of 95 % of the medians of resampled rounds
     Sample = Struct.new(:rounds) do
       def plain = rounds.flatten(1).map(&:first).sort
       def watched = rounds.flatten(1).map(&:last).sort

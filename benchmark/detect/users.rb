@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Requests the baseline of the users example with and without the detector, in turns, and prints the nanoseconds of
-# each pair as JSON. benchmark/detect.rb runs it in the example's bundle.
+# Requests the baseline of the users example with and without the detector in turns, and prints the
+# nanoseconds of each pair as JSON. benchmark/detect.rb runs it in the bundle of the example.
 require_relative "../../lib/castellan"
 Dir.chdir(ARGV.fetch(0))
 require File.expand_path("config/environment")

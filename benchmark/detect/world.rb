@@ -5,11 +5,13 @@ require "json"
 
 module Benchmarks
   module Detect
-    # Two pages of a JSON API on SQLite in memory, with 100 users, an employee and 3 posts each: one loads the 500
-    # records with 3 queries, the other sends 101 queries. Called 110 frames deep; ActiveRecord adds 40.
+    # Two pages of a JSON API on in-memory SQLite: one with 3 queries, the other with 101 queries.
     #
     #   World.seed
     #   World::PAGES.fetch("N+1").call   # => a Rack response
+    #
+    # There are 100 users with an employee and 3 posts each, 500 records in all. The pages are called 110
+    # frames deep; ActiveRecord adds 40.
     module World
       USERS = 100
       FRAMES = 110
@@ -46,7 +48,7 @@ module Benchmarks
       module_function
 
       def seed
-        ActiveRecord::RuntimeRegistry.sql_runtime # it listens to statements, and is loaded in every Rails application
+        ActiveRecord::RuntimeRegistry.sql_runtime # subscribes to statements; loaded in every Rails application
         Base.establish_connection(adapter: "sqlite3", database: ":memory:")
         connection = Base.connection
         connection.create_table(:users) { |table| table.string(:name) }
@@ -57,7 +59,7 @@ module Benchmarks
         Post.insert_all(User.ids.flat_map { |id| Array.new(3) { { user_id: id } } })
       end
 
-      # CPU time of the thread, so that other work of the machine is not counted. Nothing waits here.
+      # CPU time of the thread, which excludes other work of the machine. Nothing waits here.
       def cpu_ns = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond)
 
       def respond(rows) = [200, { "content-type" => "application/json" }, [JSON.generate(rows)]]

@@ -1,12 +1,13 @@
 # frozen_string_literal: true
 
 module DetectAccuracy
-  # Runs each detector on a piece of code and returns whether it found a repetition. Each runs in its own process,
-  # because they change ActiveRecord.
+  # Runs a detector on a piece of code and returns whether it found a repetition.
   #
   #   Detectors.of("bullet").call(sample, world)   # => { found: true, exact: nil }
+  #
+  # Each detector needs its own process, because detectors change ActiveRecord.
   module Detectors
-    # The whole label is compared, too: kind, number of statements, association and line.
+    # Also compares the whole label: kind, number of statements, association and line.
     class Castellan
       def initialize = require_relative("../../test/detect/accuracy/judged")
       def sees?(_group) = true
@@ -17,7 +18,7 @@ module DetectAccuracy
       end
     end
 
-    # Repetition only; unused eager loading needs more than one request to be detected.
+    # Compares only repetitions, because Bullet needs more than one request to find unused eager loads.
     class Bullet
       def initialize
         require "bullet"
@@ -37,7 +38,7 @@ module DetectAccuracy
       end
     end
 
-    # With its defaults: two statements of one fingerprint from one stack.
+    # Uses the defaults: two statements with the same fingerprint and the same stack.
     class Prosopite
       def initialize
         require "prosopite"
@@ -45,7 +46,7 @@ module DetectAccuracy
         ::Prosopite.enabled = true
       end
 
-      # It is notified of ActiveRecord's statements only.
+      # Prosopite observes only ActiveRecord.
       def sees?(group) = group == "ActiveRecord"
 
       def call(sample, world)

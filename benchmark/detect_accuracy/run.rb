@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Runs one detector on every sample and prints one JSON object per line. benchmark/detect_accuracy.rb starts it.
+# Runs one detector on all samples and prints a JSON object per line; for benchmark/detect_accuracy.rb.
 #
-#   ruby run.rb bullet [URL of a PostgreSQL for the samples of pg]
+#   ruby run.rb bullet [URL of a PostgreSQL for the samples with pg]
 require "json"
 require "tmpdir"
 require "active_record"

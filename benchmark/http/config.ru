@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# One application behind the cache that CACHE names: none, castellan, vary, redis, rack-cache. Each response that it makes has
-# another number in X-Made; /304 is a constant empty answer.
+# An application behind the cache in CACHE: none, castellan, vary, redis or rack-cache. Each response that it
+# renders has another number in X-Made; /304 is a constant empty response.
 require "castellan"
 require "rack/cache" if ENV["CACHE"] == "rack-cache"
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The mail logs of the example, kept in Redis where REDIS_URL is set. Answers with the number of its process in a header.
+# The mail logs of the example, cached in Redis if REDIS_URL is set. A header has the number of the process.
 require "sequel"
 require "castellan"
 

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Runs the same request with and without rack-mini-profiler, in turns, and prints the nanoseconds of each pair and the
-# number of recorded queries as JSON. benchmark/profile.rb starts it as a process, because rack-mini-profiler hooks
-# into Rails at boot.
+# Runs the same request with and without rack-mini-profiler in turns, and prints the nanoseconds of each pair
+# and the number of recorded queries as JSON. benchmark/profile.rb starts it as a process, because
+# rack-mini-profiler hooks into the boot of Rails.
 require "json"
 require "rails"
 require "active_record"
@@ -10,14 +10,14 @@ require "rack-mini-profiler"
 require_relative "works"
 
 module ProfileBenchmark
-  # Measures rack-mini-profiler as ./../profile.rb measures Castellan.
+  # Measures rack-mini-profiler the way ./../profile.rb measures Castellan.
   module MiniProfiler
     class << self
       def run(count)
         Rack::MiniProfiler.config.storage = Rack::MiniProfiler::MemoryStore
-        Rack::MiniProfiler.config.storage_options = {} # else Rails gets a store of files
+        Rack::MiniProfiler.config.storage_options = {} # otherwise Rails stores files
         @app = Works.boot
-        Rack::MiniProfiler.config.authorization_mode = :allow_all # booting in production has set another
+        Rack::MiniProfiler.config.authorization_mode = :allow_all # booting in production has set another mode
         10.times { time(true) && time(false) }
         GC.start
         pairs = Array.new(count) { |index| index.even? ? [time(false), time(true)] : [time(true), time(false)].reverse }

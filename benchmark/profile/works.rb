@@ -6,10 +6,10 @@ require "action_controller/railtie"
 require "rack/mock"
 
 module ProfileBenchmark
-  # A Rails application whose index queries the users once and each user once more: 101 queries.
+  # A Rails application that reads all users, and then each user once more: 101 queries.
   #
   #   Works.boot
-  #   Works.request(Rails.application)   # => the response, its body read and closed
+  #   Works.request(Rails.application)   # => the response, after reading and closing its body
   module Works
     USERS = 100
     FRAMES = 150
@@ -20,14 +20,14 @@ module ProfileBenchmark
 
     class Employee < ActiveRecord::Base; end
 
-    # Renders with an N+1 query.
+    # Renders the users with an N+1 query.
     class UsersController < ActionController::API
       def index
         render json: User.order(:id).map { |user| user.as_json.merge("employee" => user.employee.as_json) }
       end
     end
 
-    # Calls its application at a depth where a statement has FRAMES frames, like applications with many middlewares.
+    # Calls the application so deep that a statement has FRAMES frames, as with many middlewares.
     class Deep
       def initialize(app, frames)
         @app = app
@@ -61,10 +61,10 @@ module ProfileBenchmark
         [status, text]
       end
 
-      # @return [Hash] of a request
+      # @return [Hash] the environment of a request
       def env(headers = {}) = Rack::MockRequest.env_for("/users", "REMOTE_ADDR" => "127.0.0.1", **headers)
 
-      # @return [Integer] number of frames of a statement
+      # @return [Integer] the number of frames of a statement
       def depth(app)
         deepest = 0
         counter = ->(*) { deepest = [deepest, caller.size].max }

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # Works on 1,000 loaded records with ten attributes, each attribute read before (its value is cast) or not.
+  # Renders 1,000 loaded records with ten attributes that were read before (and so cast) or not.
   #
-  #   Cards.new(1000).each { |title, ways, goals| … }   # creates its table in the database that is connected
+  #   Cards.new(1000).each { |title, ways, goals| … }   # creates its table in the connected database
   class Cards
     COLUMNS = { name: :string, email: :string, city: :string, phone: :string, note: :text, age: :integer, score: :integer, active: :boolean,
                 seen_at: :datetime, joined_at: :datetime }.freeze

@@ -1,10 +1,9 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # The cases of Panko's own benchmarks (benchmarks/bm_panko_json.rb of panko_serializer): posts that are loaded with their
-  # authors, and written again and again.
+  # The cases of Panko's own benchmarks (benchmarks/bm_panko_json.rb): loaded posts with their authors.
   #
-  #   PankoCases.new([50, 2300]).each { |title, ways, goals| … }   # creates its tables in the database that is connected
+  #   PankoCases.new([50, 2300]).each { |title, ways, goals| … }   # creates its tables in the connected database
   class PankoCases
     POST = %i[id body title author_id created_at].freeze
     CASES = { simple: "five attributes", has_one: "with their author", method_call: "with a method", json: "with a JSON column" }.freeze

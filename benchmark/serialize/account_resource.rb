@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The attributes of a user and nothing else.
+# Only the attributes of a user.
 class AccountResource < Castellan::Resource
   model User
   type "users"

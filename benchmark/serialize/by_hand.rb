@@ -3,21 +3,23 @@
 require "pg"
 
 module Benchmarks
-  # The floor of a document: a program written by hand for it alone. The joins stand in the SELECTs, every statement is
-  # prepared, and the document is built from pieces of text, without a hash for a record.
+  # The lower limit for a document: a program written by hand only for this document.
   #
   #   ByHand.new.users                                                  # => the JSON:API document of all users
-  #   ByHand.new(where: "WHERE id IN (SELECT user_id FROM …)").users    # => of some
-  #   ByHand.new.one(7)                                                 # => of one user, attributes alone
+  #   ByHand.new(where: "WHERE id IN (SELECT user_id FROM …)").users    # => of some users
+  #   ByHand.new.one(7)                                                 # => of one user, only attributes
+  #
+  # SELECTs contain the joins, all statements are prepared, and the document is built from strings, without a
+  # hash per record.
   class ByHand
-    # On SQLite, the other columns are those of the row with the greatest id.
+    # In SQLite, max(id) makes the other columns those of the same row.
     TOKENS = { "PostgreSQL" => "SELECT DISTINCT ON (user_id) user_id, last_used_at FROM authentication_tokens " \
                                "WHERE NOT on_behalf ORDER BY user_id, id DESC",
                "SQLite" => "SELECT user_id, last_used_at, max(id) FROM authentication_tokens WHERE NOT on_behalf GROUP BY user_id" }.freeze
     TEXTS = PG::TypeMapAllStrings.new.freeze
     private_constant :TOKENS, :TEXTS
 
-    # @param where [String] SQL, a condition on the users
+    # @param where [String] SQL condition on the users
     def initialize(where: "")
       @connection = ActiveRecord::Base.connection.raw_connection
       @postgres = @connection.is_a?(PG::Connection)
@@ -62,7 +64,7 @@ module Benchmarks
         %("last_name":#{JSON.generate(last_name)},"last_login_at":#{used || "null"},"employee_id":#{employee || "null"}})
     end
 
-    # @return [Hash{String => String}] by the user's id, the links with commas
+    # @return [Hash{String => String}] by user id, the linkage joined with commas
     def links(type, sql)
       rows(sql).each_with_object({}) do |(user, id), found|
         known = found[user]

@@ -5,7 +5,7 @@ require_relative "raw_statements"
 require_relative "../support/way"
 
 module Benchmarks
-  # Castellan's own ways: the C encoder, the Ruby one, and the SELECTs by themselves. `castellan(:json_api) { render }`.
+  # The ways of Castellan: the C encoder, the Ruby encoder, and only the SELECTs.
   module CastellanWays
     RUBY = { "CASTELLAN_ENCODER" => "ruby" }.freeze
 

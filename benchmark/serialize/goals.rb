@@ -7,7 +7,7 @@ module Benchmarks
   #
   # A goal that is not reached stays in the table.
   module Goals
-    # `floor` is what the program written by hand reaches: {ByHand}.
+    # `floor` is the figure of the program written by hand, {ByHand}.
     Goal = Struct.new(:text, :found, :verdict, :floor)
 
     JSONAPI = "jsonapi-serializer"
@@ -18,7 +18,7 @@ module Benchmarks
     GROUPED = "one statement, grouped CTEs and string_agg"
     CORRELATED = "one statement, correlated json_agg"
 
-    # work, database, way, at least how many times as fast as, which
+    # work, database, way, at least how many times as fast, as which way
     FASTER = [
       [:people, "PostgreSQL", "Castellan", 70, JSONAPI], [:people, "PostgreSQL", "Castellan", 45, "Panko, nested"],
       [:people, "PostgreSQL", "Castellan", 1, WRITTEN], [:page, "PostgreSQL", "Castellan", 8, JSONAPI],
@@ -34,7 +34,7 @@ module Benchmarks
       [:users, "SQLite", "Castellan", 40, JSONAPI], [:users, "SQLite", "Castellan", 20, "Panko, nested"],
       [:users, "SQLite", "Castellan", 30, AMS]
     ].freeze
-    # database, at most how many objects a user
+    # database => at most how many objects per user
     OBJECTS = { "PostgreSQL" => 1, "SQLite" => 10 }.freeze
     SLOWER_THAN_LIMIT = 1.5
     FEWER_THAN_AMS = 100

@@ -3,8 +3,9 @@
 require_relative "castellan_ways"
 
 module Benchmarks
-  # Measures how the time of one document grows with its users. Linear means: a user of the longest list costs at most
-  # 1.5 times a user of a list a tenth as long (a long list exceeds the processor's caches).
+  # Measures how the time of one document grows with the number of users.
+  # It is linear if a user of the longest list costs at most 1.5 times as much as a user of a list a tenth as
+  # long (a long list exceeds the caches of the processor).
   class Growth
     ALLOWED = 1.5
 
@@ -24,7 +25,7 @@ module Benchmarks
     end
 
     # @param rows [Array<Hash>]
-    # @return [Float] cost of a user of the longest list, divided by that of the list a tenth as long
+    # @return [Float] the cost per user in the longest list, divided by that in the list a tenth as long
     def self.steepness(rows)
       longest = rows.last
       tenth = rows.find { |row| row[:users] * 10 == longest[:users] }

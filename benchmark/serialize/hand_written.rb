@@ -3,15 +3,17 @@
 require "pg"
 
 module Benchmarks
-  # The floor: the seven SELECTs that a person would write for the users' document, each by the ids that the one before
-  # returned, on the driver, with rows as arrays. Nothing is written as JSON while it is timed.
+  # The lower limit: the seven SELECTs that a person would write for the document of the users.
   #
   #   floor = HandWritten.new(limit: 20)
   #   floor.call       # => seven lists of rows
-  #   floor.document   # => the JSON:API document of these rows, to compare it with the others
+  #   floor.document   # => the JSON:API document of these rows, for comparison with the others
+  #
+  # Each SELECT uses the ids that the previous one returned. Rows are arrays of the driver, and no JSON is
+  # written during the measurement.
   class HandWritten
     KEYS = { "PostgreSQL" => "= ANY($1)", "SQLite" => "IN (SELECT value FROM json_each(?))" }.freeze
-    # DISTINCT ON exists only in PostgreSQL; SQLite takes the other columns from the row of the greatest id.
+    # Only PostgreSQL has DISTINCT ON. In SQLite, max(id) makes the other columns those of the same row.
     TOKENS = { "PostgreSQL" => "SELECT DISTINCT ON (user_id) user_id, last_used_at FROM authentication_tokens " \
                                "WHERE user_id %s AND NOT on_behalf ORDER BY user_id, id DESC",
                "SQLite" => "SELECT user_id, last_used_at, max(id) FROM authentication_tokens " \

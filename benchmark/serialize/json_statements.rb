@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # The users' JSON:API document written by PostgreSQL in one statement: an optimised one (each list grouped once, text
-  # concatenated) and the usual one (json_agg of correlated subqueries).
+  # PostgreSQL writes the JSON:API document of the users in one statement, an optimized and a usual one.
   #
   #   JsonStatements.new(1000).grouped      # => '{"data":[…],"included":[…]}'
   #   JsonStatements.new(1000).correlated
   #
-  # Prepared; the driver returns one String.
+  # The optimized statement groups each list once and concatenates text; the usual one uses json_agg of
+  # correlated subqueries. Both are prepared; the driver returns one String.
   class JsonStatements
     CHOSEN = <<~SQL
       chosen AS MATERIALIZED (
@@ -74,7 +74,7 @@ module Benchmarks
           FROM groups WHERE id IN (SELECT group_id FROM group_assignments WHERE user_id IN (SELECT id FROM chosen))) included))
     SQL
 
-    # @param users [Integer] how many at most
+    # @param users [Integer] the maximum number of users
     def initialize(users)
       @connection = ActiveRecord::Base.connection.raw_connection
       { "castellan_grouped" => GROUPED, "castellan_correlated" => CORRELATED }.each do |name, sql|

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # The figures of one run, by work and database.
+  # Holds the figures of a run, by work and database.
   #
   #   measured.paired(:users, "SQLite").ms("Castellan")   # => 9.1
   class Measured
     # @return [Hash{String => Array<Hash>}] by database, see {Growth.measure}
     # @return [Hash{String => Array<Hash>}] by database, see {Streamed.measure}
-    # @return [Integer] how many users the list has
+    # @return [Integer] the number of users in the list
     # @return [Array<Work>]
     attr_reader :growth, :streamed, :users, :works
 

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
-# The compared serializers, each written as its own documentation recommends. The documents are those of the examples:
-# JSON:API from ActiveModel::Serializers and jsonapi-serializer (the examples' classes), nested JSON from Panko, Alba
-# and oj_serializers, which do not write JSON:API.
+# The serializers to compare, each as its documentation recommends. The documents are those of the examples:
+# JSON:API for ActiveModel::Serializers and jsonapi-serializer (with the classes of the examples), and nested
+# JSON for Panko, Alba and oj_serializers, which do not write JSON:API.
 ENV["RACK_ENV"] = ENV["RAILS_ENV"] = "production" # without the checks that some of them make in development
 require "active_support/all" # as in a Rails application
 require "logger"
 require "active_model_serializers"
 require "jsonapi/serializer"
 require "oj"
-Oj.default_options = { mode: :rails, use_raw_json: true } # what oj_serializers sets, but without Oj.optimize_rails for all the others
+Oj.default_options = { mode: :rails, use_raw_json: true } # like oj_serializers, but without Oj.optimize_rails, which affects the others
 require "oj_serializers"
 require "alba"
 require "panko_serializer"
@@ -21,9 +21,9 @@ Alba.backend = :oj_rails
 
 module Benchmarks
   module Peers
-    # Attributes of a user and nothing else.
+    # Only the attributes of a user.
     PLAIN = %i[email first_name last_name].freeze
-    # Attributes of a card: {Cards}.
+    # The attributes of a card, see {Cards}.
     CARD = %i[name email city phone note age score active seen_at joined_at].freeze
 
     class AccountSerializer < ActiveModel::Serializer
@@ -195,14 +195,14 @@ module Benchmarks
       serializer.new(records, include: include).serializable_hash.to_json
     end
 
-    # @return [Hash{String => Proc}] by name: records → nested JSON
+    # @return [Hash{String => Proc}] by name, a Proc from records to nested JSON
     def nested(kind)
       { "Panko" => ->(records) { ::Panko::ArraySerializer.new(records, each_serializer: Panko.const_get(kind)).to_json },
         "oj_serializers" => ->(records) { OjSerializers.const_get(kind).many_as_json(records).to_json },
         "Alba" => ->(records) { Alba.const_get(kind).new(records).serialize } }
     end
 
-    # @return [Hash{String => Proc}] by name: a record → nested JSON
+    # @return [Hash{String => Proc}] by name, a Proc from a record to nested JSON
     def nested_one(kind)
       { "Panko" => ->(record) { Panko.const_get(kind).new.serialize_to_json(record) },
         "oj_serializers" => ->(record) { OjSerializers.const_get(kind).one_as_json(record).to_json },

@@ -1,10 +1,12 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # Fills the tables of examples/users as most applications have them: three tokens a user, and foreign keys that are
-  # indexed alone. The last token of a user needs a sort there, and no unique index limits the employees of a user.
+  # Fills the tables of examples/users like most applications: three tokens per user, simple indexes.
   #
   #   People.fill(1000)   # 1,000 users, 3,000 tokens, 2,000 roles and 2,000 groups of users
+  #
+  # Foreign keys have an index of their own, so the last token of a user needs a sort, and no unique index
+  # limits the employees of a user.
   module People
     TABLES = %w[users employees authentication_tokens assignments group_assignments].freeze
     COLUMNS = { "users" => "email, first_name, last_name", "employees" => "user_id, number, department",
@@ -16,7 +18,8 @@ module Benchmarks
 
     module_function
 
-    # @param users [Integer] tokens of one user are far apart in the table, as in one that grew over years
+    # @param users [Integer] the number of users; the tokens of a user are far apart in the table, as if it
+    #   had grown over years
     def fill(users)
       connection = ActiveRecord::Base.connection
       index(connection)

@@ -8,7 +8,7 @@ require_relative "by_hand"
 require_relative "hand_written"
 
 module Benchmarks
-  # The works on {People}: the document of all users, or a page of many, beside the SELECTs written by hand.
+  # The works on {People}: the document of all users, or of a page, compared with hand-written SELECTs.
   #
   #   PeopleWorks.new(example, postgres: "postgres://…", users: 1000).each { |work, title, ways| … }
   #   PeopleWorks.new(example, postgres: nil, users: 100_000, limit: 20)
@@ -18,8 +18,8 @@ module Benchmarks
     INCLUDE = %i[roles groups].freeze
     EAGER = %i[roles groups employee last_login_token].freeze
 
-    # @param postgres [String, nil] the url of the database
-    # @param limit [Integer, nil] the users of the page
+    # @param postgres [String, nil] the URL of the database
+    # @param limit [Integer, nil] the number of users on the page
     def initialize(example, postgres:, users:, limit: nil)
       example.load("app/serializers", "app/serializers/fast", "castellan_steps")
       @limit = limit

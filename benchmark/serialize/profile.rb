@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
-# Profiles Castellan's time and objects: 1,000 users, one user, one user's attributes, or 100 posts.
+# Profiles Castellan's time and objects, for 1,000 users, one user, the attributes of one user, or 100 posts.
 #
-#   ruby benchmark/serialize/profile.rb users                # on SQLite; also: one, attributes, posts
+#   ruby benchmark/serialize/profile.rb users                # on SQLite; or: one, attributes, posts
 #   ruby benchmark/serialize/profile.rb users postgres
 #
-# Lists objects by source line and time by stackprof's samples. Not a measurement: both slow the program down.
+# Lists objects by source line, and time by the samples of stackprof. Both slow the program down, so the
+# figures are no measurement.
 require_relative "../support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__)
 
@@ -50,7 +51,7 @@ class SerializeProfile
     lines.sort_by { |_, count| -count }.first(SHOWN).each { |line, count| puts format("%8d  %s", count, line) }
   end
 
-  # GC is disabled meanwhile, so that all objects are counted.
+  # Without GC, so that all objects are counted.
   def traced
     GC.start
     GC.disable

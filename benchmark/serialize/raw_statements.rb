@@ -3,14 +3,15 @@
 require "pg"
 
 module Benchmarks
-  # The SELECTs of a plan alone: prepared once, run on the driver with the ids that the plan binds. No way that reads
-  # these rows with these SELECTs can be faster.
+  # Runs only the SELECTs of a plan: prepared once, on the driver, with the ids that the plan binds.
   #
-  #   raw = RawStatements.of { UserResource.render }   # runs it once, to see what it sends
-  #   raw.call                                         # sends the same again
+  #   raw = RawStatements.of { UserResource.render }   # runs it once to record the SELECTs
+  #   raw.call                                         # sends them again
   #   raw.size                                         # => 5
+  #
+  # Nothing that reads these rows with these SELECTs can be faster.
   class RawStatements
-    # @yield renders a document
+    # @yield must render a document
     def self.of(&)
       sent = []
       trace = TracePoint.new(:call) do |point|
@@ -33,7 +34,7 @@ module Benchmarks
       @sent.size
     end
 
-    # @return [Array] the driver's results
+    # @return [Array] the results of the driver
     def call
       @sent.map { |statement, value| @dialect.name == :postgres ? postgres(statement, value) : sqlite(statement, value) }
     end

@@ -5,16 +5,16 @@ require "json"
 require "sqlite3"
 
 module Benchmarks
-  # Writes benchmark/serialize.md and the lines for BENCH_JSON.
+  # Writes benchmark/serialize.md, and the lines for BENCH_JSON.
   class Report
     GEMS = %w[
       activerecord active_model_serializers jsonapi-serializer panko_serializer alba oj oj_serializers sequel pg sqlite3 json
     ].freeze
-    # The way with which the others of a table are compared.
+    # The way that all others of a table are compared with.
     OURS = "Castellan"
 
-    # @param postgres [String, nil] its version
-    # @param short [Boolean] whether it was too short for the goals
+    # @param postgres [String, nil] the version of PostgreSQL
+    # @param short [Boolean] whether the run was too short for the goals
     def initialize(measured, rounds:, postgres:, short: false)
       @short = short
       @measured = measured

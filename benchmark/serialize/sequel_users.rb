@@ -3,9 +3,9 @@
 require "sequel"
 
 module Benchmarks
-  # The users' models and resources once more, on Sequel, over the same tables.
+  # The models and resources of the users with Sequel, on the same tables.
   #
-  #   sequel = SequelUsers.new("postgres://…")          # nil: the SQLite file that ActiveRecord is connected to
+  #   sequel = SequelUsers.new("postgres://…")          # nil: the SQLite file of ActiveRecord's connection
   #   sequel.render(%w[Administrator Manager], include: %i[roles groups])
   class SequelUsers
     def initialize(url)

@@ -4,10 +4,11 @@ require "open3"
 require "rbconfig"
 
 module Benchmarks
-  # Measures streamed documents, each in its own process: how the time grows with the users, and the peak memory beyond
-  # that of one user.
+  # Measures time and peak memory of streamed documents, each in its own process.
   #
   #   Streamed.measure([1, 1_000, 100_000], nil)   # => [{ users: 1, ms: 9.1, us_per_user: 9100.0, peak_kb: 0, bytes: 220 }, …]
+  #
+  # `peak_kb` is the peak memory above that of a document with one user.
   module Streamed
     PROGRAM = File.expand_path("../../test/document/stream_program.rb", __dir__)
     LIB = File.expand_path("../../lib", __dir__)
@@ -17,7 +18,7 @@ module Benchmarks
     module_function
 
     # @param sizes [Array<Integer>]
-    # @param url [String, nil] of PostgreSQL; nil: SQLite
+    # @param url [String, nil] the URL of PostgreSQL; nil for SQLite
     # @return [Array<Hash>]
     def measure(sizes, url)
       sizes.map do |users|

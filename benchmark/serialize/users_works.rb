@@ -8,7 +8,7 @@ require_relative "castellan_ways"
 require_relative "sequel_users"
 
 module Benchmarks
-  # The works on users: the whole list, nested, attributes only, one user, and the encoders alone.
+  # The works on users: the whole list, nested, only attributes, one user, and only the encoders.
   #
   #   UsersWorks.new(example, postgres: "postgres://…", users: 1000).each { |work, ways| … }
   class UsersWorks
@@ -20,7 +20,7 @@ module Benchmarks
     CHOSEN = "WHERE id IN (SELECT user_id FROM assignments JOIN roles role ON role.id = role_id " \
              "WHERE role.title IN ('Administrator', 'Manager'))"
 
-    # @param postgres [String, nil] the url of the database
+    # @param postgres [String, nil] the URL of the database
     def initialize(example, postgres:, users:)
       example.load("app/serializers", "app/serializers/fast", "castellan_steps")
       require_relative "account_resource"

@@ -10,15 +10,15 @@ require_relative "../support/same_documents"
 require_relative "../support/way"
 
 module Benchmarks
-  # Lets Rack applications answer the same request: called in this process in turns, then behind one Puma.
+  # Compares Rack applications that serve the same request: in this process, then behind one Puma.
   #
   #   contest = Contest.new("a page", [Contest::Entry.new("Castellan", app, "/letters", {})], status: 200)
-  #   contest.measure(rounds: 9, seconds: 1)   # => a Result; exits where the answers differ
+  #   contest.measure(rounds: 9, seconds: 1)   # => a Result; exits if the responses differ
   #
-  # Puma runs in this process and the clients in a forked one, which asks every entry in turns. The processor time of
-  # a request is that of Puma's process.
+  # Puma runs in this process, and the clients run in a fork, which requests all entries in turns. The CPU
+  # time of a request is that of Puma's process.
   class Contest
-    # A request to an application. `links` of a document contain the host, and are not compared.
+    # A request to an application. The `links` of a document contain the host, so they are not compared.
     Entry = Struct.new(:name, :app, :path, :headers) do
       def env
         @env ||= Rack::MockRequest.env_for(path, headers.to_h { |name, value| ["HTTP_#{name.upcase.tr("-", "_")}", value] })
@@ -37,7 +37,7 @@ module Benchmarks
     Row = Struct.new(:name, :us, :objects, :rate, :cpu_us)
     # @return [String]
     # @return [Array<Row>]
-    # @return [Integer] bytes of the body
+    # @return [Integer] the bytes of the body
     # @return [Array(Float, Float, Float), nil] see {OwnPart#us}
     Result = Struct.new(:title, :rows, :bytes, :own) do
       def row(name) = rows.find { |row| row.name == name } || raise("#{title} has no way #{name.inspect}")
@@ -45,14 +45,15 @@ module Benchmarks
 
     CLIENTS = 4
     CPU = "/processor-time"
-    # Lost answers that are tolerated in a load. Puma 7.2 and 8.0 empty the buffer of a connection after they have given the connection
-    # to another thread (`Puma::Server#process_client`), so some answers are late or lack their first lines, those of a lambda too.
+    # The number of lost responses to tolerate in a load. After Puma 7.2 and 8.0 have passed a connection to
+    # another thread, they empty its buffer (`Puma::Server#process_client`), so some responses, even of a
+    # lambda, are late or lack their first lines.
     LOST = 20
     private_constant :CLIENTS, :CPU, :LOST
 
-    # @param status [Integer] of every answer
-    # @param own [OwnPart, nil] measured too
-    # @param same [Boolean] whether the documents must be equal; of a 304 there is none
+    # @param status [Integer] the status of all responses
+    # @param own [OwnPart, nil] measured as well
+    # @param same [Boolean] whether the documents must be equal; a 304 has none
     def initialize(title, entries, status: 200, own: nil)
       @title = title
       @entries = entries
@@ -93,7 +94,7 @@ module Benchmarks
       bodies.first.bytesize
     end
 
-    # @return [Hash{String => Array(Float, Float)}] requests a second, and µs of the processor for each
+    # @return [Hash{String => Array(Float, Float)}] requests per second, and µs of CPU time per request
     def serve(rounds, seconds)
       apps = @entries.each_with_index.to_h { |entry, index| ["/#{index}", entry] }
       app = lambda do |env|

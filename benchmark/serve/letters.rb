@@ -7,13 +7,14 @@ require "castellan"
 require "oj"
 
 module Benchmarks
-  # Kept documents of letters on ActiveRecord and PostgreSQL: for everybody, for one viewer, with a flag of the viewer.
-  # A viewer is found by a token, with the same method in every way.
+  # Cached documents of letters with ActiveRecord and PostgreSQL: public, per viewer, and with a flag per
+  # viewer.
+  # All ways find the viewer by a token with the same method.
   class Letters
     TYPE = "application/vnd.api+json"
     VIEWERS = 20
-    LETTERS = 100 # of each viewer
-    FLAGGED = 100 # letters in a document with a flag
+    LETTERS = 100 # per viewer
+    FLAGGED = 100 # letters in a document with flags
     CASTELLAN = "Castellan.app"
     NOTIFIED = "Castellan.app, cache :notified"
     VERSIONED = "Castellan.app, version:"
@@ -49,7 +50,7 @@ module Benchmarks
       attributes :id, :number, :title, :body, :amount, :sent_on
     end
 
-    # @param url [String] of an empty PostgreSQL database
+    # @param url [String] the URL of an empty PostgreSQL database
     def initialize(url)
       ActiveRecord::Base.establish_connection(url)
       ActiveRecord::Base.logger = nil
@@ -158,7 +159,7 @@ module Benchmarks
       alba = lambda do |env|
         viewer = Viewer.of(env)
         scope = Letter.order(:number, :id).limit(FLAGGED)
-        letters = cache.fetch(scope) { AlbaLetter.new(scope).to_h } # Rails' key of a relation: one query of its count and newest time
+        letters = cache.fetch(scope) { AlbaLetter.new(scope).to_h } # Rails' key of a relation: one query for its count and latest time
         read = viewer.readings.where(letter_id: letters.map { |letter| letter["id"] }).pluck(:letter_id).to_set
         body = Oj.dump(letters.map { |letter| letter.merge("read" => read.include?(letter["id"])) }, mode: :rails)
         [200, { "content-type" => "application/json", "content-length" => body.bytesize.to_s }, [body]]
@@ -188,12 +189,12 @@ module Benchmarks
       Contest.new("304 of 100 letters with a flag of the viewer", entries + lambdas, status: 304)
     end
 
-    # Asks with the entity tag that the application sent.
+    # Sends the entity tag that the application returned.
     def unchanged(name, app, path = "/letters")
       entry(name, app, path, "If-None-Match" => etag_of(app, path))
     end
 
-    # Sends the header fields of the application's 304 after a look-up, and after the block.
+    # Sends the header fields of the application's 304, after a lookup and after the block.
     def not_modified_by(name, app, path = "/letters")
       asked = unchanged(name, app, path)
       _, fields, = app.call(asked.env.dup)
@@ -209,7 +210,7 @@ module Benchmarks
       app.call(Contest::Entry.new("", app, path, headers).env)[1].fetch("etag")
     end
 
-    # Sends the bytes that the application answered once.
+    # Sends the bytes that the application returned once.
     def constant(app)
       status, fields, body = app.call(Contest::Entry.new("", app, "/letters", headers).env)
       bytes = +""

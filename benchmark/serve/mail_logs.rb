@@ -1,10 +1,11 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # The page of examples/mail_logs, with its count, categories and companies: by the two applications of the example, by
-  # Castellan on both ORMs, and by a lambda with prepared statements. Every one of them checks the same token.
+  # The page of examples/mail_logs, with its count, categories and companies, by five servers.
   #
-  # The two applications have models of the same names, so each has a process of its own; the lambda is in both.
+  # The servers are the two applications of the example, Castellan with both ORMs, and a lambda with prepared
+  # statements; all of them check the same token. The two applications have models with the same names, so
+  # each needs its own process; the lambda runs in both.
   class MailLogs
     EXAMPLE = File.expand_path("../../examples/mail_logs", __dir__)
     PATH = "/mail-logs?include=category,company"
@@ -15,7 +16,7 @@ module Benchmarks
     APP = "Castellan.app"
     RAILS = "Castellan, render json: in Rails"
 
-    # A page as a person would write it without any library but pg.
+    # The page, written by hand with only pg.
     class HandWritten
       SIZE = 20
       STATEMENTS = {
@@ -79,14 +80,14 @@ module Benchmarks
       end
     end
 
-    # @param url [String] of an empty PostgreSQL database
+    # @param url [String] the URL of an empty PostgreSQL database
     def initialize(url)
       @url = url
       ENV["DATABASE_URL"] = url
       ENV.update("WITH_CASTELLAN" => "1", "RAILS_ENV" => "production", "RACK_ENV" => "production")
     end
 
-    # @return [Contest] in a process that has no ActiveRecord
+    # @return [Contest] in a process without ActiveRecord
     def on_sequel
       seed
       require File.join(EXAMPLE, "sequel/app")
@@ -95,7 +96,7 @@ module Benchmarks
       Contest.new("20 mail logs with count, category and company, Sequel", [ours, entry(RODA, app), hand_written], own: own_part(ours))
     end
 
-    # @return [Contest] in a process that has no Sequel but for the seeds
+    # @return [Contest] in a process without Sequel, except for the seeds
     def on_rails
       Apart.call { seed }
       require File.join(EXAMPLE, "rails/config/environment")

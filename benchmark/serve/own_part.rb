@@ -1,15 +1,17 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # Measures what an answer of Castellan costs beside its statements: the processor time of `call`, without that of the same
-  # statements sent by hand on the same connection, in the same pipelines, and of finding the viewer.
+  # Measures Castellan's own CPU time for a response, without statements and finding the viewer.
   #
   #   OwnPart.new(entry, lambda_entry) { |env| Token.viewer(env) }.us(9)   # => [231.0, 88.0, 290.5]: the call, the rest, the lambda's call
+  #
+  # This is the CPU time of `call`, minus that of sending the same statements by hand on the same connection
+  # in the same pipelines, and of finding the viewer.
   class OwnPart
     CALLS = 200
 
-    # @param entry [Contest::Entry] an application whose statements go to PostgreSQL in pipelines
-    # @param written [Contest::Entry] a lambda written by hand for the same answer, the floor
+    # @param entry [Contest::Entry] an application that sends its statements to PostgreSQL in pipelines
+    # @param written [Contest::Entry] a hand-written lambda for the same response: the lower limit
     # @yieldparam env [Hash]
     def initialize(entry, written, &viewer)
       @entry = entry
@@ -17,7 +19,7 @@ module Benchmarks
       @viewer = viewer
     end
 
-    # @return [Array(Float, Float, Float)] µs, the medians of these rounds
+    # @return [Array(Float, Float, Float)] µs, the medians of the rounds
     def us(rounds)
       pipelines = recorded
       found = Array.new(rounds) { [time { @entry.answer }, time { by_hand(pipelines) }, time { @written.answer }] }
@@ -26,7 +28,7 @@ module Benchmarks
 
     private
 
-    # @return [Array<Array>] of each pipeline its connection, and names and values of its statements
+    # @return [Array<Array>] for each pipeline, the connection, and the names and values of the statements
     def recorded
       @entry.answer
       sent = []
@@ -55,7 +57,7 @@ module Benchmarks
         statements.each { |name, values| connection.send_query_prepared(name, values) }
         connection.pipeline_sync
         statements.each { connection.get_last_result }
-        connection.get_result # of the sync
+        connection.get_result # the result of the sync
         connection.exit_pipeline_mode
       end
     end

@@ -3,9 +3,10 @@
 require "etc"
 
 module Benchmarks
-  # Writes benchmark/serve.md and the lines for BENCH_JSON.
+  # Writes benchmark/serve.md, and the lines for BENCH_JSON.
   class ServedPage
-    # title of the contest, way, at least this share, of which way, of which figure, and the floor: a lambda that does the same work
+    # contest, way, at least how many times, as which way, figure, and the lower limit: a lambda that does the
+    # same
     GOALS = [
       ["20 mail logs with count, category and company, Sequel", MailLogs::APP, 5, MailLogs::RODA, :rate, MailLogs::HAND],
       ["20 mail logs with count, category and company, ActiveRecord", MailLogs::APP, 15, MailLogs::RESOURCES, :rate, MailLogs::HAND],

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # Runs a block in its own process, so that memory left by one work does not slow the next one down.
+  # Runs a block in a process of its own, so that memory that it leaves does not slow down the next one.
   #
   #   Apart.call { [1, 2] }   # => [1, 2]; the block's result must be marshalable
   #
-  # If the process fails, this one exits with the same status. The child skips exit handlers and finalizers of its
-  # parent, which would close the parent's connections.
+  # If the process fails, exits with the same status. The child process skips the exit handlers and finalizers
+  # of the parent, because they would close the parent's connections.
   module Apart
     module_function
 

@@ -5,18 +5,18 @@ require_relative "same_documents"
 require_relative "way"
 
 module Benchmarks
-  # Times the ways of several works and writes them as Markdown, each beside its goals.
+  # Times the ways of several works and writes them as Markdown, with their goals.
   #
   #   comparison = Comparison.new("Castellan", rounds: 9)
   #   comparison.add("Ten attributes, SQLite", ways, goals: { "Panko, nested" => 1.0 })   # Castellan ≥ 1.0 × Panko
   #   puts comparison.to_s
   #
-  # Documents are compared before anything is timed; the first difference ends the run.
+  # Compares the documents before the measurement; the first difference ends the run.
   class Comparison
     Work = Struct.new(:title, :paired, :bytes, :goals, :more)
 
-    # @param ours [String] the way that the others are compared with
-    # @param turns [Hash] rounds, enough and collect of {Paired}
+    # @param ours [String] the way to compare the others with
+    # @param turns [Hash] the options rounds, enough and collect of {Paired}
     def initialize(ours, **turns)
       @ours = ours
       @turns = turns
@@ -26,8 +26,8 @@ module Benchmarks
     # @return [Array<Work>]
     attr_reader :works
 
-    # @param goals [Hash{String => Float}] how many times as fast as the way of this name ours shall be
-    # @param more [Hash{String => Hash{String => Object}}] columns of the table: name, then value by way
+    # @param goals [Hash{String => Float}] by the name of another way, how many times as fast ours should be
+    # @param more [Hash{String => Hash{String => Object}}] more columns: by name, the values by way
     # @return [Work] measured
     def measure(title, ways, goals: {}, more: {})
       warn title

@@ -4,21 +4,21 @@ require "active_record"
 require "tmpdir"
 
 module Benchmarks
-  # Empty databases for a benchmark's own tables.
+  # Creates empty databases for a benchmark's own tables.
   #
   #   Database.each { |name, url| Database.open(url) { … } }   # "PostgreSQL" if it is installed, and "SQLite"
   module Database
     module_function
 
     # @yieldparam name [String]
-    # @yieldparam url [String, nil] nil: SQLite in a file
+    # @yieldparam url [String, nil] nil for SQLite in a file
     def each
       yield "PostgreSQL", Castellan::TestServers.postgres_url if Castellan::TestServers.available?(:postgres)
       yield "SQLite", nil
     end
 
-    # Times are as in a Rails application: UTC, aware of the zone.
-    # @return what the block returns
+    # Times are as in a Rails application: UTC, with time zones.
+    # @return the result of the block
     def open(url)
       Dir.mktmpdir("castellan-bench-") do |dir|
         ActiveRecord::Base.establish_connection(url || { adapter: "sqlite3", database: File.join(dir, "bench.sqlite3") })

@@ -4,16 +4,16 @@ require "active_record"
 require "tmpdir"
 
 module Benchmarks
-  # The database and the models of an example application, without the application.
+  # Opens the database and loads the models of an example application, without the application itself.
   #
   #   Example.new("users", "USERS" => "1000").open("postgres://…") { User.count }   # an empty database; nil: SQLite in a file
   #
-  # Models become top-level constants, so one example per process. Times are as in a Rails application (UTC, aware of
-  # the zone).
+  # Models become top-level constants, so use one example per process. Times are as in a Rails application:
+  # UTC, with time zones.
   class Example
     ROOT = File.expand_path("../../examples", __dir__)
 
-    # @param size [Hash{String => String}] variables that the seeds read
+    # @param size [Hash{String => String}] environment variables for the seeds
     def initialize(name, size = {})
       @dir = File.join(ROOT, name)
       @size = { "USERS" => nil, "MULTIPLIER" => nil }.merge(size)
@@ -25,7 +25,7 @@ module Benchmarks
     end
 
     # @param url [String, nil]
-    # @return what the block returns
+    # @return the result of the block
     def open(url)
       Dir.mktmpdir("castellan-bench-") do |dir|
         connect(url || { adapter: "sqlite3", database: File.join(dir, "bench.sqlite3") })
@@ -37,7 +37,7 @@ module Benchmarks
       end
     end
 
-    # Autoloads the constants of the files in these folders, `app/serializers/fast/` as the module Fast.
+    # Autoloads the constants of the files in these folders. `app/serializers/fast/` becomes the module Fast.
     def load(*folders)
       folders.flat_map { |folder| Dir[File.join(@dir, folder, "*.rb")] }.each { |file| autoload(file) }
     end
@@ -55,7 +55,7 @@ module Benchmarks
       load("app/models")
     end
 
-    # Like Rails, loads the file when the constant is referenced.
+    # Like in Rails, the first reference to the constant loads the file.
     def autoload(file)
       below = file[%r{/app/\w+/(\w+)/\w+\.rb\z}, 1]
       namespace = below ? namespace(camelize(below)) : Object

@@ -3,9 +3,9 @@
 require "castellan/figures"
 
 module Benchmarks
-  # Returns the 95 % confidence interval of the median of some values, by resampling.
+  # Computes the 95 % confidence interval of the median by resampling.
   #
-  #   Interval.of([3, 1, 2, 2])   # => [1.0, 2.5], always the same for the same values
+  #   Interval.of([3, 1, 2, 2])   # => [1.0, 2.5], the same for the same values
   module Interval
     RESAMPLES = 500
 

@@ -3,18 +3,18 @@
 require "rbconfig"
 
 module Benchmarks
-  # Runs a benchmark in the bundle of benchmark/Gemfile, whatever bundle it was started in; installs it if needed.
+  # Runs a benchmark in the bundle of benchmark/Gemfile, and installs the bundle if needed.
   #
-  #   Benchmarks::OwnBundle.enter(__FILE__)   # first line of a benchmark: comes back only inside that bundle
+  #   Benchmarks::OwnBundle.enter(__FILE__)   # first line of a benchmark; returns only inside the bundle
   #
-  # Needs the gem server once. Aborts with a message if the bundle cannot be installed.
+  # Needs the gem server for the installation. Aborts with a message if the bundle cannot be installed.
   module OwnBundle
     GEMFILE = File.expand_path("../Gemfile", __dir__)
     LIB = File.expand_path("../../lib", __dir__)
 
     module_function
 
-    # @param script [String] the file to run again inside
+    # @param script [String] the file to run again in the bundle
     # @param gemfile [String]
     def enter(script, gemfile: GEMFILE)
       return if ENV["BUNDLE_GEMFILE"] == gemfile && defined?(Bundler)

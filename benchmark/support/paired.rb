@@ -3,20 +3,20 @@
 require "castellan/figures"
 
 module Benchmarks
-  # Times several ways in turns: a round runs every way once (a fast one several times, for its mean), so that load on
-  # the machine affects all of them and two ways can be compared round by round.
+  # Times several ways in turns, so that the load of the machine affects all of them.
   #
   #   paired = Paired.new(ways, rounds: 15)
   #   paired.ms("Castellan")                       # => 5.21, the median of its rounds
-  #   paired.times("Castellan", "Panko").to_s      # => "44.7 (41.2..47.9)": how many times as fast, of medians, and by round
+  #   paired.times("Castellan", "Panko").to_s      # => "44.7 (41.2..47.9)": how many times as fast, by medians and by round
   #   paired.objects("Castellan")                  # => 812 allocated by one call
   #
-  # Collects garbage before each way of a round, outside the measured time.
+  # A round runs each way once (a fast way several times, for the mean), so ways can be compared round by
+  # round. Collects garbage before each way, outside of the measured time.
   class Paired
-    # How many times as fast one way is as another: the ratio of the medians, and the smallest and largest of a round.
+    # How many times as fast one way is as another: by the medians, and the extremes of a round.
     Ratio = Struct.new(:median, :least, :greatest) do
-      # @param goal [Numeric] at least this many times; with `at_most`, at most
-      # @return [String] "reached" or "not reached" only where every round agrees
+      # @param goal [Numeric] at least so many times; with `at_most`, at most
+      # @return [String] "reached" or "not reached" only if all rounds agree
       def verdict(goal, at_most: false)
         agree = [least, greatest].map { |value| at_most ? value <= goal : value >= goal }
         return "not shown" if agree.uniq.size > 1
@@ -32,8 +32,8 @@ module Benchmarks
     ENOUGH = 0.03
     MOST = 100 # calls
 
-    # @param enough [Float] seconds of work of one way in one round
-    # @param collect [Boolean] whether garbage is collected before each way
+    # @param enough [Float] seconds of work of a way per round
+    # @param collect [Boolean] whether to collect garbage before each way
     def initialize(ways, rounds:, enough: ENOUGH, collect: true)
       @enough = enough
       @collect = collect
@@ -71,12 +71,12 @@ module Benchmarks
 
     private
 
-    # Reverses every second round, so that no way always follows the same other one.
+    # Every second round is in reverse order, so that a way does not always follow the same other one.
     def turns(ways, round)
       round.odd? ? ways.reverse : ways
     end
 
-    # Counts the second of two calls: the first fills caches, also of statements.
+    # Counts the second of two calls, because the first fills caches, including prepared statements.
     def allocated(way)
       way.call
       given = way.prepare

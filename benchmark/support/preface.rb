@@ -5,7 +5,7 @@ require "json"
 require "sqlite3"
 
 module Benchmarks
-  # The first lines of a benchmark's page: the command, the versions, and how it was measured.
+  # Writes the first lines of a benchmark's page: the command, the versions, and the way of measuring.
   #
   #   Preface.lines("records", 9)   # => ["Written by `rake bench:records`: Ruby 3.1.2 …", "", "Documents are …"]
   module Preface
@@ -13,7 +13,7 @@ module Benchmarks
 
     module_function
 
-    # @param name [String] of the rake task
+    # @param name [String] the name of the rake task
     # @return [Array<String>] lines of Markdown
     def lines(name, rounds)
       versions = GEMS.map { |gem| "#{gem} #{Gem.loaded_specs[gem]&.version || JSON::VERSION}" }.join(", ")

@@ -8,18 +8,18 @@ module Benchmarks
   #   SameDocuments.difference('{"a":[1]}', '{"a":[2]}')   # => "a/0: 1 and 2"
   #   SameDocuments.difference('{"a":1}', '{"a":1}')       # => nil
   #
-  # Everything else must be equal, also the order of lists.
+  # Everything else must be equal, including the order of lists.
   module SameDocuments
     module_function
 
-    # @return [String, nil] the first difference: its place and both values
+    # @return [String, nil] the path of the first difference, and both values
     def difference(one, other)
       differing([], parsed(one), parsed(other))
     end
 
     # @param ways [Array<Way>]
-    # @return [Hash{String => Integer}] the bytes of each way's document
-    # @raise [SystemExit] with the first difference
+    # @return [Hash{String => Integer}] the bytes of the document of each way
+    # @raise [SystemExit] at the first difference
     def check(work, ways)
       bodies = ways.select(&:document).to_h { |way| [way, way.call] }
       bodies.keys.group_by(&:document).each_value do |first, *others|

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # One way to do a piece of work.
+  # Describes one way to do a piece of work.
   #
   #   Way.new("jsonapi-serializer", :json_api) { Serializer.new(users.to_a).serializable_hash.to_json }
-  #   Way.new("Panko, records loaded", :nested, prepare: -> { users.to_a }) { |records| … }   # only the block is timed
+  #   Way.new("Panko, records loaded", :nested, prepare: -> { users.to_a }) { |records| … }   # times only the block
   #
-  # Ways of one `document` must return equal documents; nil: not compared, because it returns no document.
+  # Ways with the same `document` must return equal documents; nil if it returns no document.
   class Way
     # @return [String]
     # @return [Symbol, nil] :json_api, :nested or nil
@@ -20,7 +20,7 @@ module Benchmarks
       freeze
     end
 
-    # @return [Boolean] whether each call needs a preparation, outside the measured time
+    # @return [Boolean] whether each call needs a preparation, which is not timed
     def prepared?
       !@prepare.nil?
     end

@@ -1,15 +1,16 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # A shop whose serializers are blocks, as large applications have them: 100 products with their variants, prices, images and
-  # brand. The serializers are written once and evaluated for each library.
+  # A shop with serializers made of blocks, as in large applications: products, variants, images.
   #
-  #   Shop.new(100).each { |title, ways, goals, queries| … }   # creates its tables in the database that is connected
+  #   Shop.new(100).each { |title, ways, goals, queries| … }   # creates its tables in the connected database
+  #
+  # There are 100 products. The serializers are written once and evaluated for each library.
   class Shop
     DEEP = [:brand, :images, { variants: %i[prices images] }].freeze
     private_constant :DEEP
 
-    # The body of a serializer of variants.
+    # The body of a serializer for variants.
     VARIANT = proc do
       set_type :variant
       attributes :sku
@@ -17,7 +18,7 @@ module Benchmarks
       attribute(:image) { |variant| variant.images.map(&:url).min }
     end
 
-    # The body of a serializer of products: three associations, two levels deep.
+    # The body of a serializer for products: three associations, two levels deep.
     PRODUCT = proc do |variant|
       set_type :product
       attributes :name, :slug
@@ -69,7 +70,7 @@ module Benchmarks
       yield title, ways, goals, ways.to_h { |way| [way.name, queries(way)] }
     end
 
-    # The least that any serializer does: the values, by the application's own blocks.
+    # The minimum work of any serializer: the values of the application's own blocks.
     def blocks(records, options)
       values(records, @castellan) { |record| record.variant_ids }
       values(records.flat_map(&:variants), @castellan_variant) if options[:include]

@@ -4,8 +4,8 @@ require "jwt"
 require "sequel"
 require "castellan"
 
-# The mail logs of the example, writable: by Castellan on its ActiveRecord models and on Sequel models with the same checks, and by
-# jsonapi-resources as its guide recommends, with the metal controller.
+# The mail logs of the example with writes: by Castellan on both ORMs with the same checks, and by
+# jsonapi-resources with the metal controller, as its guide recommends.
 module Writes
   class CategoryResource < JSONAPI::Resource
     model_name "Category"
@@ -27,7 +27,7 @@ module Writes
   class MailLogsController < JSONAPI::ResourceControllerMetal
   end
 
-  # The resources of Castellan.
+  # Castellan's resources.
   module Fast
     class CategoryResource < Castellan::Resource
       model Category
@@ -53,7 +53,7 @@ module Writes
     end
   end
 
-  # The models of examples/mail_logs/castellan, and their resources.
+  # The models of examples/mail_logs/castellan and their resources.
   module OnSequel
     DB = Sequel.connect(ENV.fetch("DATABASE_URL"))
 

@@ -5,20 +5,20 @@ require "fileutils"
 require "rbconfig"
 
 module Castellan
-  # Installs what bin/test and bin/demo need and this machine lacks: gems always, servers only as root on Debian.
+  # Installs what bin/test and bin/demo need: gems, and on Debian as root also servers.
   #
-  #   Castellan::Installer.new.gems          # the Gemfile here and the one of every example
+  #   Castellan::Installer.new.gems          # for the Gemfile here and that of each example
   #   Castellan::Installer.new.servers       # PostgreSQL, Redis, memcached, Varnish, nginx, Chromium
   #   Castellan::Installer.new.compile       # the C extension
   #
-  # Needs Ruby, Bundler and a C compiler, nothing else. Gems that are missing go to the system's directory where it can be written
-  # to, else to vendor/bundle of this checkout (shared by all Gemfiles, so that each gem is compiled once). A path that the user
-  # configured in Bundler is respected. Runs nothing at all where nothing is missing.
+  # Needs only Ruby, Bundler and a C compiler. Installs missing gems into the system's directory if it is
+  # writable, else into vendor/bundle of this checkout, which all Gemfiles share, so that each gem is compiled
+  # once. Respects a path that the user configured in Bundler. Runs nothing if nothing is missing.
   class Installer
     ROOT = File.expand_path("../..", __dir__)
     OTHERS = %w[gemfiles/*.gemfile test/doctor/rails_api/Gemfile examples/*/Gemfile examples/*/*/Gemfile].freeze
     GEMFILES = ["Gemfile", *Dir.glob(OTHERS, base: ROOT)]
-               .reject { |path| path.include?("/vendor/") || path.end_with?("rails_8_1.gemfile") }.freeze # NewestRuby installs that one
+               .reject { |path| path.include?("/vendor/") || path.end_with?("rails_8_1.gemfile") }.freeze # NewestRuby installs this one
     PROGRAMS = {
       "postgresql" => %w[postgres /usr/lib/postgresql/*/bin/postgres], "redis-server" => %w[redis-server], "memcached" => %w[memcached],
       "varnish" => %w[varnishd], "nginx" => %w[nginx], "haproxy" => %w[haproxy], "chromium" => %w[chromium], "sqlite3" => %w[sqlite3]
@@ -27,14 +27,14 @@ module Castellan
     RETRIES = 3
     private_constant :POLICY, :RETRIES
 
-    # @param out [IO] for progress
+    # @param out [IO] shows the progress
     # @param root [String] the checkout
     def initialize(out: $stdout, root: ROOT)
       @out = out
       @root = root
     end
 
-    # @raise [SystemExit] with status 1 if Bundler fails, which prints the reason
+    # @raise [SystemExit] status 1 if Bundler fails; Bundler prints the reason
     def gems(gemfiles = GEMFILES)
       gemfiles.each { |gemfile| bundle(File.join(@root, gemfile)) }
     end
@@ -45,13 +45,13 @@ module Castellan
       missing_packages
     end
 
-    # @raise [SystemExit] with status 1 when the compiler fails
+    # @raise [SystemExit] status 1 if the compiler fails
     def compile
       run({ "BUNDLE_GEMFILE" => File.join(@root, "Gemfile") }, RbConfig.ruby, "-S", "bundle", "exec", "rake", "--silent", "compile") ||
         stop("the C extension does not compile; run `bundle exec rake compile` to see it alone")
     end
 
-    # @return [Array<String>] Debian packages whose programs are missing
+    # @return [Array<String>] the Debian packages whose programs are missing
     def missing_packages
       PROGRAMS.reject { |_, names| names.any? { |name| program?(name) } }.keys
     end
@@ -71,7 +71,7 @@ module Castellan
 
     def there?(env) = run(env, RbConfig.ruby, "-S", "bundle", "check", out: File::NULL, err: File::NULL)
 
-    # Writes Bundler's local configuration of each Gemfile, unless the user has configured a path.
+    # Writes the local Bundler configuration of each Gemfile, unless the user has configured a path.
     def keep_gems_in_checkout(env)
       return if configured_path?(env)
 
@@ -90,7 +90,7 @@ module Castellan
       "bundle install failed for #{gemfile}: Ruby's headers are not here (on Debian: apt-get install ruby-dev build-essential)"
     end
 
-    # Services are not started: the tests start servers of their own.
+    # Does not start services, because the tests start their own servers.
     def install(packages)
       @out.puts "Installing #{packages.join(', ')} …"
       without_services do

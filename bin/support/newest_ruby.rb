@@ -5,12 +5,12 @@ require "fileutils"
 require "rbconfig"
 
 module Castellan
-  # Runs tests on the newest supported Rails, which needs a newer Ruby than Debian's stable release has.
+  # Runs tests on the newest supported Rails, which needs a newer Ruby than Debian stable has.
   #
-  #   NewestRuby.new.run(%w[test/contract_test.rb], log: "newest.log")   # => true when they passed
+  #   NewestRuby.new.run(%w[test/contract_test.rb], log: "newest.log")   # => true if they passed
   #
-  # Where this Ruby is new enough, the tests run here. As root on Debian they run in a chroot of a newer release, which debootstrap
-  # makes once, with Ruby, a compiler and PostgreSQL in it.
+  # If this Ruby is new enough, the tests run here. Otherwise, as root on Debian, they run in a chroot of a
+  # newer release with Ruby, a compiler and PostgreSQL, which debootstrap creates once.
   class NewestRuby
     GEMFILE = "gemfiles/rails_8_1.gemfile"
     MINIMUM = Gem::Version.new("3.2")
@@ -29,13 +29,13 @@ module Castellan
     # @return [Boolean] whether this machine can run the tests
     def available? = here? || (Process.euid.zero? && File.executable?("/usr/bin/apt-get"))
 
-    # Makes the chroot where this Ruby is too old.
+    # Creates the chroot if this Ruby is too old.
     # @return [Boolean] whether tests can run
     def install = here? || prepare
 
     # @param files [Array<String>] test files, relative to the checkout
-    # @param log [String] the path of a file that receives the output
-    # @return [Boolean] whether all passed
+    # @param log [String] the file for the output
+    # @return [Boolean] whether all tests passed
     def run(files, log:)
       return bundle_and_test({ "BUNDLE_GEMFILE" => File.join(ROOT, GEMFILE) }, ["bash", "-euc", script(files)], ROOT, log) if here?
 
@@ -63,10 +63,11 @@ module Castellan
 
     def apt(*arguments) = system({ "DEBIAN_FRONTEND" => "noninteractive" }, "apt-get", "-qq", *arguments, out: File::NULL)
 
-    # Returns the mirror that apt uses on this machine.
+    # The mirror that apt uses on this machine.
     def mirror = IO.popen(["apt-get", "indextargets", "--format", "$(SITE)", "Created-By: Packages"], &:read).lines(chomp: true).first
 
-    # Copies files that git tracks or would track; extensions compiled here do not load there.
+    # Copies the files that git tracks or would track, because extensions that were compiled here do not load
+    # there.
     def copy
       target = File.join(CHROOT, "castellan")
       FileUtils.rm_rf(target)

@@ -12,16 +12,17 @@ require "castellan/profile"
 require_relative "../../test/support/servers"
 
 module Castellan
-  # The users example in production, on a database of its own, with every corrected step of its story profiled, in order.
+  # Runs the users example in production and profiles each corrected step of its story, in order.
   #
   #   ProfiledStory.told do |story|
   #     story.link                      # => "http://127.0.0.1:40001/castellan?castellan_token=…", for a browser
-  #     story.ids["index_serializer"]   # => "Xk3…", the profile of that step
+  #     story.ids["index_serializer"]   # => "Xk3…", the profile of this step
   #     story.ids["memory"]             # => the profile of the slow step, with its memory
   #     story.comparisons               # => [["baseline", "includes"], …]
   #   end
   #
-  # Requests each step WARM_UPS times without a profile first, because the first requests of a process are slower.
+  # Uses a database of its own. Requests each step WARM_UPS times without a profile before, because the first
+  # requests of a process are slower.
   class ProfiledStory
     DIRECTORY = File.expand_path("../../examples/users", __dir__)
     SLOW = "index_serializer"
@@ -29,7 +30,7 @@ module Castellan
     WARM_UPS = 3
     private_constant :WARM_UPS
 
-    # @return what the block returns
+    # @return the result of the block
     def self.told
       Dir.mktmpdir("castellan-story-") do |dir|
         env = { "RAILS_ENV" => "production", "DATABASE_URL" => "sqlite3:#{File.join(dir, "users.sqlite3")}" }
@@ -46,13 +47,14 @@ module Castellan
     end
     private_class_method :prepare
 
-    # @return [Hash{String => String}] ids of the profiles: one per step, and one of the slow step per depth
+    # @return [Hash{String => String}] the ids of the profiles: one per step, and for the slow step one per
+    #   depth
     attr_reader :ids
     # @return [String] the URL of the page
     attr_reader :page
 
-    # @param base [String] of the server
-    # @param secret [String] of its tokens
+    # @param base [String] the URL of the server
+    # @param secret [String] the secret of its tokens
     def initialize(base, secret)
       @base = base
       @page = "#{base}/castellan"
@@ -71,10 +73,10 @@ module Castellan
     # @return [String] a signed URL for a browser
     def link = "#{@page}?castellan_token=#{@token}"
 
-    # @return [Array<Hash>] the steps of steps.yml, without the wrong ones
+    # @return [Array<Hash>] the steps of steps.yml, except the wrong ones
     def steps = story["steps"].reject { |step| step["told"] }
 
-    # @return [Array<(String, String)>] ids of steps, each with its predecessor
+    # @return [Array<(String, String)>] pairs of step ids: the step to compare with, and the step
     def comparisons = steps.filter_map { |step| [step["compared_with"], step["id"]] if step["compared_with"] }
 
     # @return [Array<Hash>] the rows of `/castellan/requests.json`
@@ -94,7 +96,7 @@ module Castellan
       newest(step["get"], depth)
     end
 
-    # A profile is stored after its response was sent, possibly a moment after the client has read it.
+    # A profile is stored after the response was sent, possibly a moment after the client has read it.
     def newest(target, depth)
       deadline = TestServers.now + 30
       loop do

@@ -5,13 +5,13 @@ require "ferrum"
 require_relative "profiled_story"
 
 module Castellan
-  # Takes the pictures of the README from the users example, in headless Chromium.
+  # Takes the pictures for the README from the users example, in headless Chromium.
   #
   #   Screenshots.new("docs/screenshots").call   # => ["docs/screenshots/requests.png", …]
   class Screenshots
     DESK = 1100
     PHONE = 390
-    # `from` selects an element of the first section in the picture; `height` is in pixels.
+    # `from` selects an element of the first section in the picture. `height` is in pixels.
     Shot = Struct.new(:name, :path, :from, :height, :width, :scheme, keyword_init: true)
 
     # @param directory [String]
@@ -23,7 +23,7 @@ module Castellan
     def call = ProfiledStory.told { |story| of(story) }
 
     # @param story [ProfiledStory]
-    # @param names [Array<String>, nil] of the pictures, all when nil
+    # @param names [Array<String>, nil] the names of the pictures; nil for all
     # @return [Array<String>] the files
     def of(story, names: nil)
       FileUtils.mkdir_p(@directory)
@@ -61,7 +61,7 @@ module Castellan
       page&.close
     end
 
-    # Resizes the window to the bottom of the captured section, because Chromium draws nothing below the window.
+    # Resizes the window to the end of the captured section, because Chromium draws nothing below the window.
     def area(page, shot)
       top = shot.from ? page.evaluate("document.querySelector('#{shot.from}').closest('section').getBoundingClientRect().top") - 12 : 0
       width = shot.width || DESK
@@ -72,7 +72,7 @@ module Castellan
       { x: 0, y: top, width: width, height: shot.height }
     end
 
-    # The flame graph loads after the page and is drawn one frame later.
+    # The flame graph loads after the page, and is drawn one frame later.
     def settle(page)
       page.evaluate_async(<<~JS, 30)
         const frame = document.querySelector("iframe.flame");
@@ -82,7 +82,7 @@ module Castellan
       JS
     end
 
-    # Skips the frames of Rack and Rails, which are the same in every request.
+    # Scrolls past the frames of Rack and Rails, which are the same for every request.
     def scroll_flame(page)
       page.evaluate_async(<<~JS, 30)
         const graph = document.querySelector("iframe.flame")?.contentDocument;

@@ -7,19 +7,19 @@ require_relative "installer"
 require_relative "newest_ruby"
 
 module Castellan
-  # Implements bin/test: installs what is missing, then runs the style check and the tests.
+  # Implements bin/test: installs what is missing, then checks the style and runs the tests.
   #
-  #   Castellan::TestRun.new([]).call                                              # what a change can break
+  #   Castellan::TestRun.new([]).call                                              # all that a change can break
   #   Castellan::TestRun.new(%w[--all]).call                                       # everything; .ci/run calls this
-  #   Castellan::TestRun.new(%w[test/recording_test.rb -n /fiber/ --seed 1]).call  # these files, these options of minitest
+  #   Castellan::TestRun.new(%w[test/recording_test.rb -n /fiber/ --seed 1]).call  # these files, with options of minitest
   #
-  # Several processes share the tests (TEST_PROCESSES=1 for one), each with a closing line; of what runs beside them, the time that
-  # is reported is what it took after their end. With CI=true, a missing server, a skipped test and a run above its budget are
-  # failures.
+  # Several processes share the tests (TEST_PROCESSES=1 for one process), each with a closing line. For work
+  # that runs at the same time, only the time after the end of the tests is reported. With CI=true, a missing
+  # server, a skipped test and a run over its budget are failures.
   class TestRun
     LOADER = 'ARGV.take_while { |argument| !argument.start_with?("-") }.each { |file| require file }; ' \
              'ARGV.shift until ARGV.empty? || ARGV.first.start_with?("-")'
-    # Tests of whole programs: they boot applications, install gems or replay the demo, a minute each.
+    # Tests of whole programs boot applications, install gems or replay the demo, which takes a minute each.
     WHOLE_PROGRAMS = "test/{packaging,bundles,readme_rails}_test.rb test/{demo,generators,examples,benchmark}/**/*_test.rb " \
                      "test/doctor/{rails_api,rails_quick_start,plain_apps}_test.rb test/profile/page/story_test.rb " \
                      "test/detect/**/users_example*_test.rb test/serve/clients_test.rb"
@@ -29,12 +29,12 @@ module Castellan
                       "test/rows/active_record_rows/**/*_test.rb"
     ON_NEWEST_RAILS = "test/{contract,controller,railtie,document}_test.rb test/purge/{purge,refresh}_test.rb " \
                       "test/{versions,keeper,document,rows,http_cache}/**/*_test.rb"
-    # Two more than processors, because tests wait for servers and browsers; at most five, because each has its own
-    # servers.
+    # Two more than there are processors, because tests wait for servers and browsers, but at most five,
+    # because each process has its own servers.
     PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { (Etc.nprocessors + 2).clamp(2, 5) })
     BUDGET_SECONDS = { part: 6 * 60, all: 20 * 60 }.freeze # without installing
     SLOWEST = 10
-    # What runs beside the tests, one after the other: the benchmarks are too short here to measure anything.
+    # What runs besides the tests, one after the other. The benchmarks are too short here to measure anything.
     ASIDE = {
       "benchmarks" => ->(run, log) { run.rake("bench", "BENCH_SHORT=1", log: log) },
       "AddressSanitizer" => ->(run, log) { !run.sanitizer? || run.rake("asan", log: log) },
@@ -42,7 +42,7 @@ module Castellan
     }.freeze
     private_constant :LOADER, :SLOWEST, :ASIDE
 
-    # @param arguments [Array<String>] `--all`, or test files and directories, then options of minitest
+    # @param arguments [Array<String>] `--all`; or test files and directories, then options of minitest
     def initialize(arguments, out: $stdout)
       @all = arguments.first == "--all"
       arguments = arguments.drop(1) if @all
@@ -57,7 +57,7 @@ module Castellan
       @seconds = {}
     end
 
-    # @return [Integer] the exit status: 1 when something failed, 2 when a file does not exist
+    # @return [Integer] the exit status: 1 if something failed, 2 if a file does not exist
     def call
       return missing if @missing.any?
 
@@ -70,7 +70,7 @@ module Castellan
       failed.empty? ? 0 : 1
     end
 
-    # @param log [String, nil] a file for the output; nil: the screen
+    # @param log [String, nil] the file for the output; nil for the terminal
     # @return [Boolean]
     def rake(*arguments, log: nil)
       bundle_exec({}, RbConfig.ruby, "-S", "rake", "--silent", *arguments, **(log ? { %i[out err] => log } : {}))
@@ -79,7 +79,7 @@ module Castellan
     # @return [Boolean]
     def newest_rails(log) = !@newest.available? || @newest.run(relative(files_of(ON_NEWEST_RAILS)), log: log)
 
-    # gcc prints the bare name of a library that it does not have.
+    # If gcc does not have a library, it prints only its name.
     # @return [Boolean]
     def sanitizer? = `gcc -print-file-name=libasan.so 2>&1`.start_with?("/")
 
@@ -145,7 +145,7 @@ module Castellan
     def relative(files) = files.map { |file| file.delete_prefix("#{Installer::ROOT}/") }
     def ci? = ENV["CI"] == "true"
 
-    # The output of all processes but the first is printed when they have ended.
+    # Prints the output of all processes but the first when they have ended.
     def tests(files, env = {}, processes: 1)
       Dir.mktmpdir("castellan-test-run-") do |directory|
         env = { "CASTELLAN_DIVIDED" => File.join(directory, "classes").tap { |classes| Dir.mkdir(classes) }, **env } if processes > 1

@@ -2,8 +2,8 @@
 
 require_relative "config/environment"
 
-# The steps with Castellan need no middleware of Rails (sessions, hosts, logs), so they run before it; the executor
-# releases the connection of each request.
+# The steps with Castellan run before Rails' middlewares, because they need none of them (sessions, hosts,
+# logs). The executor releases the connection of each request.
 if ENV["WITH_CASTELLAN"] == "1"
   use Castellan::HTTPCache, only: "/posts/shared"
   map("/posts/castellan/public") { run PostsApi.everybody }

@@ -1,16 +1,16 @@
 # frozen_string_literal: true
 
-# Creates and fills the tables of a Rails example in one transaction, unless they exist at this size.
+# Creates and fills the tables of a Rails example, in one transaction, unless they already have this size.
 #
-#   Setup.of(%w[users posts], File.expand_path("schema.rb", __dir__))   # in db/setup.rb, after the environment and the seeds
+#   Setup.of(%w[users posts], File.expand_path("schema.rb", __dir__))   # in db/setup.rb, after environment and seeds
 #
-# Drops only tables that it created, which the table `seedings` marks; refuses if others exist.
+# Drops only tables that it created, which it marks in the table `seedings`. Aborts if there are others.
 class Setup
   MARK = "seedings"
 
-  # Prints the result, or aborts with the missing step.
+  # Prints the result, or aborts and prints the missing step.
   # @param tables [Array<String>]
-  # @param schema [String] the file that makes them; `Seeds` fills them
+  # @param schema [String] the file that creates the tables; `Seeds` fills them
   def self.of(tables, schema)
     puts new(tables, schema).call
   rescue ActiveRecord::NoDatabaseError, ActiveRecord::ConnectionNotEstablished => error
@@ -22,7 +22,7 @@ class Setup
     @schema = schema
   end
 
-  # @return [String] what was done, as a sentence
+  # @return [String] a sentence about what was done
   def call
     create_schema
     return "#{database} holds #{Seeds.fingerprint} already." if seeded_with == Seeds.fingerprint
@@ -42,7 +42,7 @@ class Setup
     leave_mark
   end
 
-  # Advances the sequences past the last id, and updates the planner's statistics.
+  # Advances the sequences past the last id, and updates the statistics of the query planner.
   def finish
     @tables.each do |table|
       connection.reset_pk_sequence!(table) if connection.respond_to?(:reset_pk_sequence!)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Replays the stories of `examples/` for `bin/demo`: each step is an endpoint, which is measured and compared with
-# the step before.
+# Replays the stories of `examples/` for `bin/demo`. Each step is an endpoint, which is measured and compared
+# with the step before.
 #
 #   replay = Castellan::Demo::Replay.new(seconds: 5).call
 #   puts replay.ledger.to_text

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Reads what ActiveRecord and ActiveSupport keep for the current thread (or fiber) in one look.
+  # Reads ActiveRecord's and ActiveSupport's state of the thread (or fiber) with a single lookup.
   #
   #   ActiveRecordThread.connected_elsewhere?   # => true in a block of `connected_to`
-  #   ActiveRecordThread.default?(Post)         # => false also in `Time.use_zone` and in a `scoping` of Post
+  #   ActiveRecordThread.default?(Post)         # => false also inside `Time.use_zone` and a `scoping` of Post
   #
-  # The public readers (`Time.zone`, `current_role`, `current_scope` …) find this state anew for each question, which is most of
-  # what a cached response costs.
+  # The public readers (`Time.zone`, `current_role`, `current_scope` …) look up this state on each call, which
+  # would be most of the time of a cached response.
   module ActiveRecordThread
     STACK = :active_record_connected_to_stack
     SCOPES = :active_record_scope_registry
@@ -16,14 +16,14 @@ module Castellan
 
     module_function
 
-    # @return [Boolean] whether the thread may use another role, shard or connection handler than a new thread
+    # @return [Boolean] whether the thread may use a role, shard or connection handler other than the default
     def connected_elsewhere?
       state = ::ActiveSupport::IsolatedExecutionState.context.active_support_execution_state
       state ? elsewhere?(state) : false
     end
 
-    # @param model [Class] of ActiveRecord
-    # @return [Boolean] whether a query of the model returns what it returns in a new thread
+    # @param model [Class] an ActiveRecord model
+    # @return [Boolean] whether a query of the model returns the same as in a new thread
     def default?(model)
       state = ::ActiveSupport::IsolatedExecutionState.context.active_support_execution_state or return true
       return false if state[:time_zone] || elsewhere?(state)

@@ -6,15 +6,15 @@ module Castellan
   #   plans = Castellan::BoundedCache.new(limit: 100)
   #   plans.fetch("UserResource:users(email)") { compile }   # runs the block once
   #
-  # The block runs outside the lock, so it may wait for a connection. If two threads compute one key, both get
-  # the first value.
+  # Calls the block outside of the lock, because it may wait for a database connection. If two threads compute
+  # the same key, both get the first value.
   class BoundedCache
-    # Adds {#derive} to a class whose instances are frozen and shared by all threads. Set `@derived` to a
-    # {BoundedCache} before `freeze`.
+    # Adds {#derive} to a class whose frozen instances are shared by all threads.
+    # Set `@derived` to a {BoundedCache} before `freeze`.
     module Derived
-      # Keeps what another part of the library computes from the object, as long as the object lives.
-      # @param key [Object] few and fixed: nothing of a request
-      # @return what the block returned the first time
+      # Caches a value that another part of the library computes from the object, for the life of the object.
+      # @param key [Object] one of few fixed keys; nothing from a request
+      # @return the first result of the block
       def derive(key, &compute)
         @derived.fetch(key, &compute)
       end
@@ -24,18 +24,18 @@ module Castellan
     def initialize(limit: 100)
       @half = limit / 2
       @recent = {}
-      @older = {} # dropped when @recent is full; keys that are read move to @recent
+      @older = {} # dropped when @recent is full; a key that is read moves to @recent
       @lock = Mutex.new
     end
 
-    # @param key [Object] do not mutate it afterwards
+    # @param key [Object] must not be mutated afterwards
     # @yieldreturn [Object] the value; nil and false are not cached
     # @return [Object] the value
     def fetch(key)
       @recent[key] || keep(key, @older[key] || yield)
     end
 
-    # @return [Object, nil] the value
+    # @return [Object, nil]
     def [](key)
       @recent[key] || keep(key, @older[key])
     end

@@ -13,7 +13,7 @@ module Castellan
   #   key = Castellan::Cache::Key.for(["users", "include=roles", version])
   #   documents.fetch(key) { render }   # renders once, even for concurrent requests
   #
-  # A key contains everything that the bytes depend on, including the version of the data, so no entry needs
+  # A key contains everything that the bytes depend on, including the version of the data. So entries need no
   # invalidation: a changed document has another key. Per-viewer values are placeholders in the bytes
   # ({Envelope}). `CASTELLAN=off` disables the cache.
   module Cache

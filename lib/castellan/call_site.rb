@@ -4,23 +4,22 @@ module Castellan
   begin
     require "castellan/castellan_ext"
   rescue LoadError
-    nil # without a C compiler, the slower Ruby implementation of CallSite.current is used
+    nil # without a C compiler, CallSite.current is written in Ruby and slower
   end
 
-  # Finds the line of the application that is running: the innermost frame outside of Ruby, gems and
-  # Castellan.
+  # Finds the current line of the application: the innermost frame outside of Ruby, gems and Castellan.
   #
-  #   site = CallSite.current        # => 33554441; the C extension allocates no object
+  #   site = CallSite.current        # => 33554441; with the C extension it allocates no object
   #   CallSite.location(site)        # => "app/controllers/users_controller.rb:9"
-  #   CallSite.stack                 # => ["app/models/user.rb:4:in `name'", …], application frames only
+  #   CallSite.stack                 # => ["app/models/user.rb:4:in `name'", …], only frames of the application
   #
   # A site is an Integer, so that a hot path allocates nothing; {location} formats it. Paths stay in memory
-  # for the life of the process. Without an application frame (an engine in installed gems), the site is the
-  # innermost frame of a gem that is no framework; {application_gems=} lists gems that count as the
+  # for the life of the process. If there is no application frame (an engine in installed gems), the site is
+  # the innermost frame of a gem that is not a framework; {application_gems=} lists gems that count as the
   # application.
   #
-  # `eval`ed code belongs to the file that it names; inside a method, to the method's file (the Ruby fallback
-  # differs there). For errors use their backtrace.
+  # `eval`ed code belongs to the file that it is given, or inside a method to the file of the method (the Ruby
+  # implementation differs there). For an exception, use its backtrace.
   module CallSite
     LINE_BITS = 24
     LINE_MASK = (1 << LINE_BITS) - 1
@@ -28,7 +27,7 @@ module Castellan
     FIRST_LOOK = 32
     GAP = 32
     LOCK = Mutex.new
-    # Gems that call the application, and gems that it calls for queries, responses and jobs.
+    # Gems that call the application, or that it calls for queries, responses and jobs.
     FRAMEWORKS = /\A(?:
       rails | railties | (?:active|action)[a-z_]+ | (?:rack|sequel|sinatra|roda|hanami|grape|dry|pry|rspec|minitest)(?:[-_].+)? |
       (?:sidekiq|kaminari)(?:[-_].+)? | puma | falcon | unicorn | pitchfork | thin | webrick | rackup | good_job | solid_[a-z]+ | rake |
@@ -40,25 +39,25 @@ module Castellan
     GEM = %r{.*/gems/([^/]+?)-(?:\d[^/]*|\h{12})/}m
     private_constant :LOCK, :FRAMEWORKS, :GEM
     @application_gems = [].freeze
-    @paths = [nil] # index = number of a path; 0 means "not the application"
+    @paths = [nil] # the index is the number of a path; 0 means "not the application"
     @numbers = {}
-    @labels = {} # site => method name, only without the C extension
+    @labels = {} # site => method name; only without the C extension
     @roots = nil
 
     class << self
       # @param site [Integer, nil]
-      # @return [String, nil] "path:line", relative to {root} if inside
+      # @return [String, nil] "path:line", relative to {root} if the file is inside
       def location(site)
         site && "#{relative(path(site))}:#{line(site)}"
       end
 
-      # @return [String] the path as in Ruby's backtraces
+      # @return [String] the path, as in Ruby's backtraces
       def path(site) = @paths.fetch(site >> LINE_BITS)
 
       # @return [Integer]
       def line(site) = site & LINE_MASK
 
-      # @return [String, nil] the line of source, stripped
+      # @return [String, nil] the source code of the line, stripped
       def source(site)
         file = File.expand_path(path(site), root)
         return unless File.file?(file)
@@ -66,13 +65,13 @@ module Castellan
         File.foreach(file).with_index(1) { |text, number| return text.scrub.strip if number == line(site) }
       end
 
-      # @return [Array<String>] every application frame, innermost first
+      # @return [Array<String>] all frames of the application, innermost first
       def stack
         caller_locations(1).select { |frame| number(frame.path.to_s).positive? }
                            .map { |frame| "#{relative(frame.path)}:#{frame.lineno}:in `#{frame.label}'" }
       end
 
-      # @return [String] the application's directory, which paths are relative to
+      # @return [String] the directory of the application; paths are relative to it
       def root = roots.first
 
       # @param directory [#to_s] e.g. `Rails.root`
@@ -83,7 +82,8 @@ module Castellan
       # @return [Array<String>] names of gems that count as the application; `*` is a wildcard
       attr_reader :application_gems
 
-      # Set this at boot, before the first query: files seen before keep their classification.
+      # Set this at boot, before the first query, because files that were classified before are not classified
+      # again.
       # @param names [Array<String>] e.g. `%w[spree_core spree_api]` or `%w[spree*]`; in Rails
       #   `config.castellan.application_gems`
       # @raise [ConfigurationError] unless `names` is an Array of Strings
@@ -104,8 +104,8 @@ module Castellan
         !path.start_with?(*foreign) || application_gem?(path)
       end
 
-      # Classifies a path. The C extension calls this once per path.
-      # @return [Integer] positive for the application, negative for a gem that is no framework, else 0
+      # Classifies a path. The C extension calls this once for each path.
+      # @return [Integer] positive for the application, negative for a gem that is not a framework, else 0
       def number(path)
         @numbers[path] || LOCK.synchronize do
           @numbers[path] ||= if application?(path) then enter(path)
@@ -115,7 +115,7 @@ module Castellan
         end
       end
 
-      # @return [Integer, nil] {current} without the C extension
+      # @return [Integer, nil] implements {current} without the C extension
       def current_in_ruby
         from = 1
         library = nil
@@ -132,11 +132,11 @@ module Castellan
       end
 
       # Formats a site like a backtrace.
-      # @return [String] "path:line:in `name'"; the name of the method first seen there, without "block in"
+      # @return [String] "path:line:in `name'"; the first method that was seen at the site, without "block in"
       def frame(site) = "#{location(site)}:in `#{label(site)}'"
 
       # @param limit [Integer]
-      # @return [Array<Integer>] {frames} without the C extension
+      # @return [Array<Integer>] implements {frames} without the C extension
       def frames_in_ruby(limit)
         sites = []
         foreign = 0
@@ -153,9 +153,9 @@ module Castellan
       end
 
       # @!method frames(limit)
-      #   The sites of the application frames, innermost first; a block and its method on one line are one
-      #   frame. Stops after GAP consecutive foreign frames, because beyond those are only the application's
-      #   own middlewares. Use {frame} to format a site.
+      #   The sites of the application's frames, innermost first; a block and its method on one line are one
+      #   frame. Stops after GAP consecutive frames of others, because only the application's middlewares are
+      #   further out. Use {frame} to format a site.
       #   @param limit [Integer]
       #   @return [Array<Integer>] at most `limit` sites
       # @!method label(site)
@@ -178,7 +178,7 @@ module Castellan
         (number << LINE_BITS) | frame.lineno if number.positive?
       end
 
-      # Whether the path is a file of a gem, excluding generated files and binstubs.
+      # Whether the path is a file of a gem; generated files and binstubs do not count.
       def library?(path)
         name = path[GEM, 1]
         !name.nil? && !FRAMEWORKS.match?(name) && !path.start_with?(*own)

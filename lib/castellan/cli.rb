@@ -3,7 +3,8 @@
 require_relative "../castellan"
 
 module Castellan
-  # Runs the command line. Each command is a class with `.summary` and `#call → exit status`.
+  # Runs the command line.
+  # Each command is a class with `.summary` and `#call`, which returns the exit status.
   #
   #   Castellan::CLI.call(%w[load http://127.0.0.1:3000/posts -c 10 -t 5])  # => 0
   module CLI
@@ -15,7 +16,7 @@ module Castellan
     module_function
 
     # @param argv [Array<String>]
-    # @return [Integer] the exit status: 0; 1 if the command failed; 2 for wrong usage
+    # @return [Integer] the exit status: 0; 1 if the command failed; 2 for wrong arguments
     def call(argv, out: $stdout, err: $stderr)
       name, *rest = argv
       name, rest = [rest.first, ["--help"]] if name == "help" && rest.any?
@@ -26,7 +27,6 @@ module Castellan
       const_get(command).new(rest, out: out, err: err).call
     end
 
-    # @return [Integer] 0
     def help(out)
       out.puts "castellan finds why a JSON endpoint is slow, makes it fast, and proves each step.", ""
       COMMANDS.each { |name, command| out.puts format("  castellan %-8s %s", name, const_get(command).summary) }
@@ -34,13 +34,11 @@ module Castellan
       0
     end
 
-    # @return [Integer] 0
     def version(out)
       out.puts "castellan #{VERSION}"
       0
     end
 
-    # @return [Integer] 2
     def unknown(name, err)
       require_relative "nearest"
       err.puts "castellan: there is no command #{name.inspect}#{Nearest.hint(name, COMMANDS.keys + ALIASES.keys)}"

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Reads the clocks. All code uses it, so that a test can replace the time.
+  # Reads the clocks. Use it everywhere, so that a test can replace the time.
   #
   #   started = Castellan::Clock.monotonic_ns
   #   elapsed_ns = Castellan::Clock.monotonic_ns - started

@@ -3,11 +3,11 @@
 require_relative "errors"
 
 module Castellan
-  # Defines the constants of other libraries, so that applications only change their Gemfile.
+  # Defines the constants of other libraries, so that an application only has to change its Gemfile.
   #
   #   gem "castellan", require: "castellan/compat/jsonapi_serializer"   # in place of gem "jsonapi-serializer"
   #
-  # Loaded only if required explicitly.
+  # Loaded only if you require it.
   module Compat
     # The directory of files that replace the gem's files, with the same names.
     SHIMS = File.join(__dir__, "compat", "shims").freeze
@@ -15,8 +15,9 @@ module Castellan
     class << self
       # @param name [String] the name of a constant
       # @param gem [String] the gem that defines it
-      # @param ours [Module] Castellan's module of this name
-      # @raise [ConfigurationError] if the gem itself is loaded: two libraries cannot share one module
+      # @param ours [Module] Castellan's module with this name
+      # @raise [ConfigurationError] if the gem itself is loaded, because two libraries cannot define one
+      #   module
       def claim(name, gem, ours)
         return unless Object.const_defined?(name)
 

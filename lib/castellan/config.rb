@@ -2,16 +2,17 @@
 
 require_relative "errors"
 
-# Reads the settings of the whole library. `CASTELLAN=off` in the environment disables all instruments,
-# middlewares and caches; documents are still rendered.
+# Holds the settings of the library.
+# With `CASTELLAN=off` in the environment, all instruments, middlewares and caches are off, but documents are
+# still rendered.
 module Castellan
   @together = true
 
   class << self
-    # @return [Keeper, nil] caches documents; nil until {Castellan.keep} is called
+    # @return [Keeper, nil] caches documents; nil before {Castellan.keep} is called
     attr_accessor :keeper
 
-    # @return [String, nil] the revision of the application's code, if the application sets one; see
+    # @return [String, nil] the revision of the application's code, if the application sets it; see
     #   {Keeper::Revision}
     def revision
       @revision.respond_to?(:call) ? @revision.call : @revision
@@ -20,14 +21,14 @@ module Castellan
     # @param revision [String, #call, nil] in Rails `config.castellan.revision`
     attr_writer :revision
 
-    # @return [Boolean] whether the records of a document load their associations together where the document,
-    #   its resource or its serializer says nothing; true by default, false while `CASTELLAN=off` is set
+    # @return [Boolean] whether the records of a document load each association together, unless the document,
+    #   its resource or its serializer sets it; true by default, false with `CASTELLAN=off`
     def together
       @together && !off?
     end
 
     # @param value [Boolean] in Rails `config.castellan.together`
-    # @raise [ConfigurationError] for anything else
+    # @raise [ConfigurationError] if the value is neither true nor false
     def together=(value)
       raise ConfigurationError, "Castellan.together must be true or false, got #{value.inspect[0, 60]}" unless [true, false].include?(value)
 
@@ -35,7 +36,8 @@ module Castellan
     end
   end
 
-  # @return [Boolean] whether `CASTELLAN=off` is set; read on each call, so that a console can switch it
+  # @return [Boolean] whether `CASTELLAN=off` is set; read on each call, so that you can change it in a
+  #   console
   def self.off?
     ENV["CASTELLAN"] == "off"
   end

@@ -42,16 +42,17 @@ module Castellan
   #   findings.first.location   # => "app/models/report.rb:12"
   #   findings.first.fix        # => "add .preload(:employee) where the users are loaded: app/models/report.rb:12"
   #
-  # In development use {Middleware}; in tests include {Assertions}. Observes the calling thread and the
-  # threads that it starts. With `CASTELLAN=off` it finds nothing.
+  # Use {Middleware} in development and {Assertions} in tests. Observes the calling thread and the threads
+  # that it starts. With `CASTELLAN=off` it reports nothing.
   module Detect
     MODELS = [ActiveRecordModels, SequelModels].freeze
 
     class << self
-      # @param repeats [Integer] the number of statements of one shape that make a finding
+      # @param repeats [Integer] the number of queries of the same shape that make a finding
       # @param min_ms [Numeric] the minimum time from the first to the last of them, in milliseconds
-      # @param slow_ms [Numeric, nil] milliseconds from which one statement is a finding; nil disables this
-      # @yield runs the code to observe
+      # @param slow_ms [Numeric, nil] report a single query that takes at least this many milliseconds; nil
+      #   disables this
+      # @yield the code to observe
       # @return [Array<Finding>] by descending count
       def watch(repeats: 2, min_ms: 0, slow_ms: 500, &block)
         tally = Tally.new(slow_ns: slow_ms && (slow_ms * 1_000_000).to_i)
@@ -59,12 +60,15 @@ module Castellan
         Verdict.new(tally, repeats: repeats, min_ns: (min_ms * 1_000_000).to_i).findings
       end
 
-      # Runs the block with n, 2n and 4n records, after one run to warm up, and fits the number of queries.
+      # Measures how the number of queries grows: runs the block with n, 2n and 4n records, after one warm-up
+      # run.
       # @param scale [#call, nil] creates that many more records; without it, the block receives the number
       # @param by [Integer] n
-      # @yield [count] runs the work; a result with a size (a body, a list) must grow with the data
+      # @yield [count] the code to measure; if its result has a size (a body, a list), the size must grow with
+      #   the data
       # @return [Growth]
-      # @raise [ConfigurationError] if `by` is not positive, or without `scale` and a block parameter
+      # @raise [ConfigurationError] if `by` is not positive, or if there is neither `scale` nor a block
+      #   parameter
       def growth(scale: nil, by: 2, &work) = Growth.measure(scale: scale, by: by, work: work)
 
       # Creates an observer for the requests of a production server.
@@ -77,7 +81,7 @@ module Castellan
       def models(owner) = MODELS.find { |models| models.model?(owner) }
 
       # @param name [String, nil]
-      # @return [Class, nil] the model of this name; nil if it was removed
+      # @return [Class, nil] the model with this name; nil if the class no longer exists
       def model(name)
         found = name && Object.const_get(name)
         found if models(found)

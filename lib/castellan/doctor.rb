@@ -10,8 +10,8 @@
 #
 #   Castellan::Doctor.try(finding) { get("/users") }   # => Trial: the same work with the finding's fix
 #
-# Boots the application in the current process, so use a separate one (`try` needs no boot). Do not examine
-# requests that write.
+# Boots the application in this process, so run the doctor in a process of its own; `try` boots nothing. Do
+# not examine requests that write.
 require_relative "version"
 require_relative "errors"
 require_relative "config"
@@ -20,20 +20,20 @@ require_relative "public_url"
 
 module Castellan
   module Doctor
-    # Raised if the application does not boot, or does not respond with success. The message has the reason and
-    # the next step.
+    # Raised if the application does not boot or a response is not successful.
+    # The message gives the reason and the next step.
     class Error < Castellan::Error; end
 
-    # Runs the block again with the fixes applied in memory, and measures whether they help. Changes no file,
-    # rolls back every run, and restores all relations and models.
+    # Runs the block again with the fixes applied in memory, and measures whether they help.
     #
     #   findings = Castellan::Detect.watch { get("/users") }
     #   Castellan::Doctor.try(findings.first) { get("/users") }.to_s   # => "151 → 2 queries, …"
     #
-    # Writes outside the database (a cache, a queue, another server) happen on every run. Compares the
-    # results: a response, its body, or plain values and models.
-    # @param findings [Array<Finding>] findings with one common fix, from {Detect.watch}
-    # @yield the work with these findings; requests only if GET or HEAD
+    # Changes no file, rolls back every run, and restores all relations and models. Writes outside of the
+    # database (to a cache, a queue, another server) happen in every run. Compares the results of the block: a
+    # response, its body, or plain values and models.
+    # @param findings [Array<Finding>] findings of {Detect.watch} that share a fix
+    # @yield the work that the findings are about; if it sends requests, only GET or HEAD
     # @return [Trial]
     # @raise [ArgumentError] without a finding or a block
     def self.try(*findings, &work)

@@ -91,7 +91,7 @@ module Castellan
       # @return [#current, nil]
       attr_accessor :verifier
 
-      # @return [Verify::Verification, nil] inside `Castellan.verify`
+      # @return [Verify::Verification, nil] nil outside of `Castellan.verify`
       def verification
         @verifier&.current
       end
@@ -165,7 +165,7 @@ module Castellan
       public? ? "public, no-cache" : "private, no-cache"
     end
 
-    # @return [Hash{String => String}] lower-case names, as Rack 3 requires
+    # @return [Hash{String => String}] names are in lower case, as Rack 3 requires
     def headers
       { "content-type" => rendering.media_type, "etag" => etag, "cache-control" => cache_control, "vary" => "accept" }
     end
@@ -177,7 +177,7 @@ module Castellan
   end
 
   class << self
-    # Checks all loaded resources. The Railtie calls it at boot.
+    # Checks all loaded resources against the database. The Railtie calls this at boot.
     # @raise [DeclarationError]
     def check!
       Resource.descendants.each { |resource| resource.checked_rows if resource.declarations.model }

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Names the endpoint of a request without ids and personal values, so that all its records share one name.
+  # Names the endpoint of a request without ids and personal values, so that all records share a name.
   #
   #   EndpointName.of(env)   # => "GET users#show" in Rails, "GET /users/:id" elsewhere
   #
-  # Call it after the application, because it prefers the router's name: `castellan.endpoint` in the
-  # environment, Rails' controller and action, or Sinatra's route. Otherwise it replaces path segments by
-  # `:id` if they contain a digit, an @ or a %, or are long; versions such as `v2` stay.
+  # Call it after the application, because it prefers the name that the router sets: `castellan.endpoint` in
+  # the environment, Rails' controller and action, or Sinatra's route. Otherwise it writes `:id` for each path
+  # segment that contains a digit, an @ or a %, or is long, except versions like `v2`.
   module EndpointName
     ID = %r{(?<=/)(?!v\d+(?:/|\z))(?:[^/]*[\d@%][^/]*?|\h{16,}|[^/]{33,}?)(?=/|\.(?:json|jsonapi|ndjson|xml|csv|html?|pdf|txt)\z|\z)}n
     LONGEST = 200
@@ -22,12 +22,12 @@ module Castellan
     end
 
     # @param env [Hash] the Rack environment
-    # @return [String] the requested path, binary, because its parts may differ in encoding
+    # @return [String] the requested path; binary, because its parts may have different encodings
     def path(env) = "#{env["SCRIPT_NAME"].to_s.b}#{env["PATH_INFO"].to_s.b}".b
 
     # @param env [Hash] the Rack environment
     # @param path [String] the requested path
-    # @return [Hash] the path parameters that the router found
+    # @return [Hash] the router's path parameters
     def parameters(env, path)
       known = env["action_dispatch.request.path_parameters"]
       return known if known.is_a?(Hash)

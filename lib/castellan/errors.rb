@@ -1,18 +1,19 @@
 # frozen_string_literal: true
 
-# Defines Castellan's errors, by who can fix them.
+# Defines Castellan's errors, grouped by who can fix them.
 #
 #   rescue Castellan::BadRequest => error      # the client: respond with 400 and error.to_h
 #   rescue Castellan::ConfigurationError       # the developer, at boot
-#   rescue Castellan::StoreError               # handled internally as a cache miss
+#   rescue Castellan::StoreError               # nobody: Castellan treats it as a cache miss
 module Castellan
-  # The superclass of all errors.
+  # Superclass of all errors.
   class Error < StandardError; end
 
-  # Reports a mistake of the developer, at definition or at boot.
+  # Raised for a mistake of the developer, when a class is defined or at boot.
   class ConfigurationError < Error; end
 
-  # Reports a declaration of something undefined; ends with the file, the line and the nearest correct name.
+  # Raised for a declaration of something undefined.
+  # The message has the file, the line and the nearest correct name.
   class DeclarationError < ConfigurationError
     # @return [String, nil] "path:line" of the declaration
     attr_reader :location
@@ -24,19 +25,20 @@ module Castellan
     end
 
     # @param resource [String] the name of the resource class
-    # @return [DeclarationError] a copy whose message begins with the resource
+    # @return [DeclarationError] a copy with the name of the resource at the beginning of the message
     def of(resource)
       self.class.new("#{resource} #{@text}", location: location)
     end
   end
 
-  # Reports that a store is unreachable or returned an invalid response. Callers treat it as a miss.
+  # Raised if a store is unreachable or its response is invalid. Callers treat it as a cache miss.
   class StoreError < Error; end
 
-  # Reports a value that JSON cannot represent (e.g. invalid UTF-8), with the resource, id and member.
+  # Raised for a value that JSON cannot represent (e.g. invalid UTF-8).
+  # The message has resource, id and member.
   class EncodingError < Error
-    # @return [Array(Integer, Integer), nil] the indexes of the plan's node and member; the ORM's type may
-    #   still convert the value
+    # @return [Array(Integer, Integer), nil] the indexes of the plan's node and member, if the ORM's type may
+    #   be able to convert the value
     attr_reader :place
 
     def initialize(message = nil, place: nil)
@@ -45,7 +47,7 @@ module Castellan
     end
   end
 
-  # Reports a mistake of the client, with a JSON:API error object (JSON:API 1.1, "Errors").
+  # Raised for a mistake of the client. Has a JSON:API error object (JSON:API 1.1, "Errors").
   class BadRequest < Error
     # @!attribute status
     #   @return [Integer] the HTTP status
@@ -84,8 +86,8 @@ module Castellan
     end
   end
 
-  # Reports everything that is wrong in the document of one request. Its status is that of its errors, or 400 if they
-  # differ (JSON:API 1.1, "Processing Errors").
+  # Raised with all mistakes in the document of a request.
+  # The status is that of the errors, or 400 if they differ (JSON:API 1.1, "Processing Errors").
   class InvalidDocument < BadRequest
     # @return [Array<Hash>] the error objects of the response
     attr_reader :errors

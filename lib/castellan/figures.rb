@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Formats figures with three significant digits and a unit, and summarises samples.
+  # Formats figures with three significant digits and a unit, and computes medians.
   #
   #   Figures.duration(212_640_000)    # => "213 ms"
   #   Figures.bytes(65_976)            # => "66.0 kB"
@@ -9,7 +9,7 @@ module Castellan
   #   Figures.counted(2, "query")      # => "2 queries"
   #   Figures.times(0.0503)            # => "0.05 ×"
   #
-  # Formatting nil returns "–".
+  # Formats nil as "–".
   module Figures
     NOTHING = "–"
     SIZES = [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]].freeze
@@ -18,7 +18,7 @@ module Castellan
     module_function
 
     # @param nanoseconds [Numeric, nil]
-    # @return [String] in µs, ms or s
+    # @return [String] with the unit µs, ms or s
     def duration(nanoseconds)
       return NOTHING unless nanoseconds
       return "0 ms" if nanoseconds.zero?
@@ -33,7 +33,7 @@ module Castellan
     def milliseconds(nanoseconds) = nanoseconds && (nanoseconds / 1e6).round(3)
 
     # @param size [Integer, nil]
-    # @return [String] in units of 10^3, 10^6 and 10^9 bytes
+    # @return [String] with the unit B, kB, MB or GB (powers of 1,000)
     def bytes(size)
       return NOTHING unless size
 
@@ -54,7 +54,7 @@ module Castellan
     def count(number) = number ? number.to_s.gsub(/(?<=\d)(?=(\d{3})+\z)/, ",") : NOTHING
 
     # @param number [Integer]
-    # @param noun [String] in the singular
+    # @param noun [String] singular
     # @return [String] "1 query", "2 queries"
     def counted(number, noun)
       plural = noun.end_with?("y") ? "#{noun.delete_suffix("y")}ies" : "#{noun}s"
@@ -73,7 +73,7 @@ module Castellan
     # @return [String] two decimals, without trailing zeros
     def percent(value) = "#{format("%.2f", value).sub(/\.?0+\z/, "")} %"
 
-    # @return [String] the percentage of a part, without decimals
+    # @return [String] the part as a percentage of the whole, without decimals
     def share(part, whole)
       percent = 100.0 * part / whole
       return NOTHING unless percent.finite?
@@ -82,7 +82,7 @@ module Castellan
     end
 
     # @param values [Array<Numeric>]
-    # @return [Numeric] the middle value, or the mean of the two in the middle
+    # @return [Numeric] the middle value, or the mean of the two middle values
     def median(values)
       sorted = values.sort
       middle = sorted.size / 2

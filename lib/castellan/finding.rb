@@ -1,25 +1,28 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Describes one performance defect: where it is and what to write instead. Frozen; contains no query
-  # literals.
+  # Describes one performance problem: where it is, and the code to write instead.
   #
   #   finding.kind            # => :n_plus_one
   #   finding.count           # => 150
   #   finding.location        # => "app/serializers/user_serializer.rb:14"
   #   finding.fix             # => "add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9"
   #
-  # - `kind`: :n_plus_one, :duplicate, :write_loop, :cached_repeat, :unused_eager_load, :slow_query or :wide_join
-  # - `location`: "path:line" of the code that sends the queries; `source` is that line, `stack` the
+  # Frozen. Contains no literal values of queries.
+  #
+  # - `kind`: :n_plus_one, :duplicate, :write_loop, :cached_repeat, :unused_eager_load, :slow_query or
+  #   :wide_join
+  # - `location`: "path:line" of the code that sends the queries; `source` is this line, `stack` the
   #   application frames of one of the statements, innermost first
   # - `parent_location`: "path:line" of the code that loads the `parent_count` records
-  # - `count`: the number of statements sent; `cached_count`: the number answered by the ORM's query cache. Both
-  #   are the number of answers for :cached_repeat, whose `total_ns` and `objects` are the most that these cost
+  # - `count`: the number of statements sent; `cached_count`: how many the ORM's query cache answered. For
+  #   :cached_repeat both are the number of answers, and `total_ns` and `objects` are upper limits of their
+  #   cost
   # - `association`: "User#employee"
-  # - `fix`: the instruction, or nil with the reason in `fix_refused`
-  # - `preload`, `also`, `declaration`: the fix as a trial applies it: the tree to preload at
-  #   `parent_location` (`{ employee: {} }`), further places for it, and an association to declare, e.g. `{
-  #   in: "User", name: :last_token, association: :tokens, scope: "order(id: :desc)" }`
+  # - `fix`: the instruction, or nil; then `fix_refused` has the reason
+  # - `preload`, `also`, `declaration`: the fix as the doctor tries it: the associations to preload at
+  #   `parent_location` (`{ employee: {} }`), more places that need it, and an association to declare, e.g.
+  #   `{ in: "User", name: :last_token, association: :tokens, scope: "order(id: :desc)" }`
   Finding = Struct.new(:kind, :count, :cached_count, :fingerprint, :location, :parent_location, :parent_count, :parent_model,
                        :association, :total_ns, :objects, :fix, :fix_refused, :preload, :declaration, :also, :source, :stack,
                        keyword_init: true) do
@@ -28,11 +31,11 @@ module Castellan
       freeze
     end
 
-    # @return [Boolean] whether statements were sent repeatedly, as opposed to answered by the query cache, slow
-    #   or loaded in vain
+    # @return [Boolean] whether statements repeat; false for answers of the query cache, slow queries and
+    #   unused loads
     def repeats? = %i[n_plus_one duplicate write_loop].include?(kind)
 
-    # @return [Boolean] whether it combines many requests; {#count} is then a number of requests
+    # @return [Boolean] whether it combines many requests; {#count} is then the number of requests
     def of_many_requests? = kind == :unused_eager_load
 
     # @return [String] one line for a log

@@ -3,20 +3,21 @@
 require_relative "bounded_cache"
 
 module Castellan
-  # Normalizes SQL to a fingerprint: lower case, without literals, comments, query tags and list lengths.
+  # Normalizes SQL: lower case, without literals, comments, query tags and the lengths of lists.
   #
   #   Fingerprint.of(%q(SELECT * FROM "users" WHERE "users"."id" IN (1, 2, 3) /*action='index'*/))
   #   # => "select * from users where users.id in (?)"
   #
-  # Aliases (`a17`) are renumbered by first appearance. Generated names are one name: the number of a savepoint, a
-  # cursor, a prepared statement or a temporary table does not count, and neither does a random ending of 8 or more
-  # hexadecimal digits (`castellan_3f2a9c01`).
-  # No literal survives, even in broken SQL: an unterminated string or comment extends to the end, and if a
-  # backslash before a quote leaves the dialect open, everything between the first and last quote is one
-  # literal. Unreadable SQL becomes a digest. Never raises.
+  # Renumbers aliases (`a17`) by first appearance. Ignores the numbers of savepoints, cursors, prepared
+  # statements and temporary tables, and random endings of 8 or more hexadecimal digits
+  # (`castellan_3f2a9c01`).
   #
-  # It is no parser: double quotes, backticks and brackets delimit identifiers, as in standard SQL. On MySQL
-  # without ANSI_QUOTES, double-quoted literals remain in the fingerprint.
+  # No literal remains, even of invalid SQL: an unterminated string or comment extends to the end, and if it
+  # depends on the dialect whether a backslash escapes a quote, everything from the first to the last quote
+  # counts as one literal. SQL that it cannot read becomes a digest. Never raises.
+  #
+  # Double quotes, backticks and brackets delimit identifiers, as in standard SQL. On MySQL without
+  # ANSI_QUOTES, double-quoted literals remain in the fingerprint.
   module Fingerprint
     TOKEN = %r{
       (?<string>(?:\b[exbn]|\b_\w+\s*)?'[^']*+(?:''[^']*+)*+(?:'|\z)) |
@@ -31,15 +32,16 @@ module Castellan
     LIST = /\b(in|any) ?\((?:array\[)?\s*(?:\?(?: ?, ?\?)*+|\((?:\?(?: ?, ?\?)*+)\)(?: ?, ?\((?:\?(?: ?, ?\?)*+)\))*+)\]?\s*\)/
     VALUES = /\bvalues ?\((?:[^()]|\([^()]*\))*+\)(?: ?, ?\((?:[^()]|\([^()]*\))*+\))*+/
     SIGNED = /(?<=[=<>(,] |[=<>(,]|between |and |limit )[-+] ?\?/
-    # SQL that the fast path {plain} can handle: closed strings without prefix; no comments, dollar quotes or
-    # backslashes.
+    # SQL for the fast path {plain}: strings are closed and without prefix, and there are no comments, dollar
+    # quotes or backslashes.
     PLAIN = %r{\A(?:[^"'`/\-\#$\\]++|"\w*+"|`\w*+`|(?<!\w)'[^'\\]*+(?:''[^'\\]*+)*+'(?!\w)|/(?!\*)|-(?!-))*+\z}
     LITERAL = /'[^']*+(?:''[^']*+)*+'|(?<![\w.:?"`+-])\d++(?![\w.]|:\w)/
-    # `users AS a17`, `FROM users a17`, `WITH a17 AS (`; not the columns of ActiveRecord's eager loading, which
-    # {Detect::Shape#joins?} needs
+    # `users AS a17`, `FROM users a17`, `WITH a17 AS (`. Does not match the columns of ActiveRecord's eager
+    # loading, because {Detect::Shape#joins?} needs their names.
     CTE = /(?:\bwith|\brecursive|,) (?=\w+ as (?:(?:not )?materialized )?\()/
     ALIAS = /(?:(?: as|\b(?:from|join) [\w.]+) (?!t\d+_r\d)|#{CTE})(\w*[a-z_]\d+)\b/
-    # `castellan_3f2a9c01`, `cursor_9f86d081884c7d65`, a UUID with underscores; not `users_20240131`
+    # `castellan_3f2a9c01`, `cursor_9f86d081884c7d65`, a UUID with underscores. Does not match
+    # `users_20240131`.
     RANDOM = /(?<=_)(?=\h*[a-f])(?=\h*\d)\h{8,}(?:_\h{4,})*\b/
     NUMBERED = /((?:\A(?:prepare|execute|deallocate|declare|close) |\b(?:savepoint |pg_temp_|te?mp_|temporary_|cursor_))\w*?)\d+\b/
     LONGEST = 1 << 20
@@ -48,7 +50,7 @@ module Castellan
     @plain = BoundedCache.new(limit: KEPT)
 
     class << self
-      # @return [String] frozen; the same object for recently seen SQL
+      # @return [String] frozen; the same object for SQL that was seen recently
       def of(sql)
         @texts.fetch(sql) { read(sql) }
       end
@@ -62,8 +64,8 @@ module Castellan
         compute(sql)
       end
 
-      # Replaces plain literals first, so that statements differing only in those are parsed once. Takes a
-      # tenth of {compute}'s time.
+      # Replaces simple literals first, so that statements that differ only in them are parsed once. Takes a
+      # tenth of the time of {compute}.
       # @return [String, nil] nil if the SQL is not plain
       def plain(sql)
         sql.gsub(LITERAL, "?") if sql.bytesize <= LONGEST && sql.match?(PLAIN)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Inflects names with ActiveSupport's inflections if they are loaded, else with a few rules of English.
+  # Inflects names with ActiveSupport's inflections if they are loaded, else with a few English rules.
   #
   #   Inflector.classify(:group_assignments)   # => "GroupAssignment"
   #   Inflector.underscore("GroupAssignment")  # => "group_assignment"
@@ -11,8 +11,8 @@ module Castellan
 
     module_function
 
-    # @param name [Symbol, String] of an association
-    # @return [String] the name of its class: each word capitalised, without acronyms
+    # @param name [Symbol, String] the name of an association
+    # @return [String] the name of its class: each word capitalized, without acronyms
     def classify(name)
       singularize(name.to_s).split("_").map { |word| word[0].upcase + word[1..] }.join
     end
@@ -46,7 +46,7 @@ module Castellan
       name.gsub("::", "/").gsub(/([A-Z\d]+)([A-Z][a-z])/, '\1_\2').gsub(/([a-z\d])([A-Z])/, '\1_\2').tr("-", "_").downcase
     end
 
-    # @param lower [Boolean] whether the first letter is small
+    # @param lower [Boolean] whether the first letter is lower case
     # @return [String]
     def camelize(name, lower: false)
       return ActiveSupport::Inflector.camelize(name, !lower) if defined?(ActiveSupport::Inflector)

@@ -9,7 +9,7 @@ require_relative "instrument/sequel_instrument"
 require_relative "instrument/counter"
 
 module Castellan
-  # Notifies recordings of the statements of ActiveRecord and Sequel, their row counts and their associations.
+  # Notifies recordings of the statements, row counts and association reads of ActiveRecord and Sequel.
   #
   #   Instrument.subscribe
   #   Recording.open(Instrument::Counter.new) { User.first }
@@ -18,19 +18,21 @@ module Castellan
   #   Instrument.record(Instrument::Counter.new) { User.first }   # all three steps in one
   #
   # Subscriptions are counted: unsubscribe as often as you subscribe. `subscribe` and `record` also attach to
-  # libraries that were loaded since. Nothing is prepended before the first subscription or with
-  # `CASTELLAN=off`. Two instruments are opt-in: `require "castellan/instrument/threads"` for threads started
-  # inside a recording, `require "castellan/instrument/drivers"` for statements sent through pg or sqlite3
-  # directly. {EagerInstrument} is subscribed by `evidence:`.
+  # libraries that were loaded in the meantime. Nothing is prepended before the first subscription, or with
+  # `CASTELLAN=off`.
+  #
+  # Two instruments are opt-in: `require "castellan/instrument/threads"` for threads that start inside a
+  # recording, and `require "castellan/instrument/drivers"` for statements sent through pg or sqlite3
+  # directly. The option `evidence:` subscribes {EagerInstrument}.
   module Instrument
     LOCK = Mutex.new
     private_constant :LOCK
-    # The owner passed to {Recording.read} while an ORM preloads (`preload`, `includes`, `eager`).
+    # The owner in {Recording.read} while an ORM preloads (`preload`, `includes`, `eager`).
     PRELOAD = :preload
     @instruments = [ActiveRecordInstrument, SequelInstrument]
     @subscriptions = 0
     @prepended = []
-    @files = nil # size of $LOADED_FEATURES when last attached
+    @files = nil # the size of $LOADED_FEATURES at the last attach
 
     class << self
       # @return [void]
@@ -51,7 +53,7 @@ module Castellan
         end
       end
 
-      # Adds an opt-in instrument; its file calls this.
+      # Registers an opt-in instrument. The instrument's file calls this.
       # @param instrument [#attach]
       # @return [void]
       def add(instrument)
@@ -65,8 +67,8 @@ module Castellan
       # @return [Boolean]
       def subscribed? = @subscriptions.positive?
 
-      # Attaches to libraries that were loaded since the last call. Every observed request calls this, so it
-      # returns at once if no file was loaded since.
+      # Attaches to libraries that were loaded since the last call. Returns at once if no file was loaded,
+      # because every observed request calls this.
       # @return [void]
       def attach
         return if $LOADED_FEATURES.size == @files
@@ -79,8 +81,8 @@ module Castellan
         end
       end
 
-      # Prepends a module to a class, once, unless the class lacks a method of the module or has it with other
-      # parameters, as another version of the library may.
+      # Prepends a module to a class once. Skips the class if it lacks one of the module's methods, or takes
+      # other parameters, as in another version of the library.
       # @param hook [Module]
       # @param type [Module]
       # @return [void]
@@ -108,18 +110,18 @@ module Castellan
         end
       end
 
-      # Runs the block, in which an ORM preloads, and notifies the recording of what it preloads.
+      # Notifies the recording of a preload and runs the block, in which the ORM performs it.
       # @param model [Class]
-      # @param associations [Object] as the ORM takes them
+      # @param associations [Object] the ORM's argument
       # @return [Object] the result of the block
       def preload(model, associations, &block)
         Recording.current&.notify(:preloading, model, associations)
         Recording.read(PRELOAD, nil, &block)
       end
 
-      # Counts the rows that a statement returned. Rows that a write changed do not count, as in ActiveRecord's
-      # `row_count`; rows of its RETURNING do.
-      # @param result [Object] of a driver, or of ActiveRecord
+      # Counts the rows that a statement returned. As in ActiveRecord's `row_count`, rows that a write changed
+      # do not count, but rows of its RETURNING do.
+      # @param result [Object] a result of a driver or of ActiveRecord
       # @return [Integer, nil] nil if the rows are read later
       def rows(result)
         return result.size if result.is_a?(Array)

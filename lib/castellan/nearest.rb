@@ -14,8 +14,8 @@ module Castellan
     module_function
 
     # @param wrong [Symbol, String]
-    # @param right [Enumerable<Symbol, String>] the names that exist
-    # @return [String] begins with a space; empty if `right` is empty
+    # @param right [Enumerable<Symbol, String>] the correct names
+    # @return [String] begins with a space; empty if there are no correct names
     def hint(wrong, right)
       names = right.map(&:to_s).sort
       return "" if names.empty?

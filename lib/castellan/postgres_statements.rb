@@ -3,17 +3,17 @@
 require "digest"
 
 module Castellan
-  # Caches the prepared statements of one PostgreSQL connection.
-  # The connection holds the cache; a statement is prepared when its SQL runs for the second time.
+  # Caches the prepared statements of a PostgreSQL connection.
   #
   #   PostgresStatements.for(pg_connection).exec("SELECT … WHERE id = ANY($1::bigint[])", ["{1,2}"])   # => PG::Result
   #
-  # If the server has lost a statement (DISCARD ALL, a reset) or a column's type has changed, the statement
-  # runs again unprepared; inside a transaction the error is raised, because it has aborted the transaction.
-  # Do not use it behind a connection pooler without support for prepared statements. Not thread-safe, like
-  # the connection.
+  # The cache is part of the connection. It prepares a statement when the same SQL runs for the second time.
+  # If the server lost a statement (DISCARD ALL, a reset) or the type of a column changed, runs the SQL again
+  # unprepared; inside a transaction it raises, because the error has aborted the transaction. Do not use it
+  # behind a connection pooler that does not support prepared statements. Not thread-safe, like the
+  # connection.
   class PostgresStatements
-    # Each statement of a plan may exist twice: for one id and for many.
+    # Each statement of a plan may exist twice: for one id, and for many ids.
     LIMIT = 400
     # invalid_sql_statement_name, duplicate_prepared_statement
     UNKNOWN = %w[26000 42P05].freeze
@@ -21,7 +21,7 @@ module Castellan
     private_constant :UNKNOWN, :FEATURE_NOT_SUPPORTED
 
     # @param connection [PG::Connection]
-    # @return [PostgresStatements] the cache for the current server process; a new one after a reconnect
+    # @return [PostgresStatements] the cache for the server process; after a reconnect a new one
     def self.for(connection)
       kept = connection.instance_variable_get(:@castellan_statements)
       return kept if kept && kept.backend == connection.backend_pid
@@ -29,7 +29,7 @@ module Castellan
       connection.instance_variable_set(:@castellan_statements, new(connection))
     end
 
-    # Whether a prepared statement failed because its tables have changed.
+    # Whether a prepared statement failed because its tables changed.
     # @param error [PG::Error]
     # @return [Boolean]
     def self.expired?(error)
@@ -44,7 +44,7 @@ module Castellan
     def initialize(connection)
       @connection = connection
       @backend = connection.backend_pid
-      @names = {} # SQL => name, or false if it ran once; least recently used first
+      @names = {} # SQL => name, or false after the first run; least recently used first
       @count = 0
     end
 
@@ -53,13 +53,14 @@ module Castellan
       @names.size
     end
 
-    # A connection pooler such as PgBouncer names a server process of its own.
-    # @return [Boolean] whether the same server process runs all statements of the connection; asked once
+    # Behind a connection pooler such as PgBouncer, the server process differs from the one that the
+    # connection reports.
+    # @return [Boolean] whether one server process runs all statements of the connection; checked once
     def direct?
       return @direct if defined?(@direct)
 
       @direct = @connection.exec("SELECT pg_backend_pid()").getvalue(0, 0).to_i == backend
-    rescue PG::Error # in a failed transaction
+    rescue PG::Error # inside a failed transaction
       false
     end
 
@@ -75,7 +76,7 @@ module Castellan
       @connection.exec_params(sql, values)
     end
 
-    # @return [String, nil] the prepared statement's name; nil the first time that the SQL runs
+    # @return [String, nil] the name of the prepared statement; nil when the SQL runs for the first time
     # @raise [PG::Error]
     def name(sql)
       known = @names.delete(sql)
@@ -89,7 +90,7 @@ module Castellan
       raise unless forgotten?(sql, error)
     end
 
-    # @return [Boolean] whether the server lost or refuses the statement, and it can run again
+    # @return [Boolean] whether the server lost or rejects the statement, and it can run again
     def forgotten?(sql, error)
       forget?(sql, error) && @connection.transaction_status == PG::PQTRANS_IDLE
     end
@@ -102,7 +103,7 @@ module Castellan
       @names[sql] = name
     end
 
-    # Deallocates nothing inside a transaction, because a failed attempt could abort it.
+    # Deallocates nothing inside a transaction, because an error would abort the transaction.
     def room?
       return true if @names.size < LIMIT
       return false unless @connection.transaction_status == PG::PQTRANS_IDLE
@@ -112,10 +113,10 @@ module Castellan
       true
     end
 
-    # Closing through the protocol also works behind connection poolers.
+    # Closing a statement by the protocol also works behind connection poolers.
     def release(name)
       @connection.respond_to?(:close_prepared) ? @connection.close_prepared(name) : @connection.exec("DEALLOCATE #{name}")
-    rescue PG::InvalidSqlStatementName # the server has deallocated it already
+    rescue PG::InvalidSqlStatementName # the server has already deallocated it
       nil
     end
 

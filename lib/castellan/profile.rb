@@ -15,12 +15,12 @@ require_relative "instrument"
 require_relative "detect"
 
 module Castellan
-  # Records one request or block: time by part, queries with call sites and findings, objects, samples.
+  # Records a request or block: time by part, queries with call sites and findings, objects, samples.
   #
   #   use Castellan::Profile::Middleware      # in config.ru; the page is at /castellan
   #   Castellan::Profile.run { User.all.map { |user| user.employee&.number } }.to_text
   #
-  # With `CASTELLAN=off` nothing is recorded.
+  # With `CASTELLAN=off` it records nothing.
   module Profile
     autoload :MemoryDepth, "castellan/profile/memory_depth"
     autoload :StackprofDepth, "castellan/profile/stackprof_depth"
@@ -28,9 +28,9 @@ module Castellan
 
     # Profiles a block.
     # @param depth [String, Symbol] one of {Depth::NAMES}
-    # @param literals [Boolean] true keeps the SQL with its literal values
-    # @return [Result] empty except for a note with `CASTELLAN=off`
-    # @raise [ConfigurationError] for an unknown depth; exceptions of the block pass through
+    # @param literals [Boolean] whether to keep the literal values in the SQL
+    # @return [Result] with `CASTELLAN=off` an empty one with a note
+    # @raise [ConfigurationError] for an unknown depth; exceptions of the block are not rescued
     def self.run(depth: Depth::DEFAULT, literals: false, &block)
       unless Depth::NAMES.include?(depth.to_s)
         raise ConfigurationError, "there is no depth #{depth.inspect}; write one of #{Depth::NAMES.join(", ")}"

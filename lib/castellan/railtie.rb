@@ -4,22 +4,22 @@ require "rails/railtie"
 require_relative "railtie/configuration"
 
 module Castellan
-  # Adds Castellan to a Rails application; {Configuration} lists the keys of `config.castellan`.
+  # Adds Castellan to a Rails application. {Configuration} documents the keys of `config.castellan`.
   #
   #   config.castellan.detection = config.castellan.profile = false   # in development.rb
   #
-  # In development the detector ({Detect::Middleware}) and the profiler ({Profile::Middleware}, outermost,
-  # open to localhost) are on. In other environments each is on if its key is set. Profiles are stored in
-  # tmp/castellan by default, shared by all processes, without the values of `config.filter_parameters`; links
-  # are signed with a key derived from the application's secret. The profiler's page also lists unused eager
-  # loads. `CASTELLAN=off` switches everything off.
+  # In development, the detector ({Detect::Middleware}) and the profiler ({Profile::Middleware}, the outermost
+  # middleware, open to localhost) are on. In other environments, each is on if its key is set. By default all
+  # processes share the profiles in tmp/castellan; values of `config.filter_parameters` are left out, and
+  # links are signed with a key that is derived from the application's secret. The profiler's page also lists
+  # unused eager loads. `CASTELLAN=off` disables everything.
   #
-  # With `config.eager_load`, boot checks all resources against the database, so that wrong names fail early.
-  # If the database is unavailable (e.g. while an image is built), boot only logs it.
+  # With `config.eager_load`, booting checks all resources against the database, so that wrong names fail
+  # early. If the database is unavailable (e.g. while an image is built), it only logs this.
   #
-  # An unrescued {BadRequest} has status 400; {Controller} renders it as an error document. `render json:
-  # document` and `stale?(**document.validators)` work without the Railtie. Rails rebuilds a `Castellan.app`
-  # in routes.rb on code reloads.
+  # A {BadRequest} that is not rescued gives status 400; {Controller} renders it as an error document.
+  # `render json: document` and `stale?(**document.validators)` do not need the Railtie. Rails rebuilds a
+  # `Castellan.app` in routes.rb when code reloads.
   class Railtie < Rails::Railtie
     config.castellan = Configuration.new
 
@@ -56,8 +56,8 @@ module Castellan
       def verification(app) = (app.config.castellan.verify || nil unless Castellan.off?)
 
       # @param app [Rails::Application]
-      # @return [Detect::Evidence, nil] the unused eager loads that the detector collects and the
-      #   profiler's page lists
+      # @return [Detect::Evidence, nil] the unused eager loads that the detector finds and the profiler's page
+      #   lists
       def evidence(app)
         options = enabled(app.config.castellan.detection) or return
         return detector(app).evidence unless Rails.env.development?
@@ -75,13 +75,13 @@ module Castellan
         Castellan.keep(store: store, versions: Versions::NotifiedVersions.new(source)) if source
       end
 
-      # @param text [String] the signed link: goes to stderr if a server boots, else to the log
+      # @param text [String] the signed link; printed to stderr if a server boots, else logged
       def announce(text)
         serving = defined?(Rails::Server) || SERVERS.include?(File.basename($PROGRAM_NAME))
         serving ? warn(text) : Rails.logger&.info(text)
       end
 
-      # Checks all loaded resources; loads none.
+      # Checks the resources that are loaded, and loads none.
       # @raise [DeclarationError] with the file, the line and the nearest correct name
       def check
         Castellan.check! if Castellan::Resource.subclasses.any?
@@ -91,8 +91,8 @@ module Castellan
       end
 
       # Makes Rails parse JSON:API's media type as JSON, in request parameters and in `parsed_body` of
-      # integration tests. Registrations of the application take precedence.
-      # @return [Symbol] Rails' name of the type
+      # integration tests. If the application has registered the type, its registration is used.
+      # @return [Symbol] Rails' name for the type
       def register_media_type
         type = Mime::Type.lookup(MEDIA_TYPE)
         type = Mime::Type.register(MEDIA_TYPE, :jsonapi) unless type&.symbol
@@ -110,7 +110,6 @@ module Castellan
 
       private
 
-      # @return [Hash, nil]
       def enabled(options)
         return if options == false || Castellan.off?
 
@@ -135,7 +134,7 @@ module Castellan
         {}
       end
 
-      # The same key in all processes of this application.
+      # All processes of the application derive the same key.
       def own_secret(app) = { secret: app.key_generator.generate_key("castellan profile").unpack1("H*") }
 
       def database_errors
@@ -143,14 +142,14 @@ module Castellan
       end
     end
 
-    # Runs before the application's own initializers, which may call `Castellan.keep`.
+    # Must run before the application's initializers, because they may call `Castellan.keep`.
     initializer "castellan.revision", before: :load_config_initializers do |app|
       Castellan::CallSite.root = Rails.root.to_s
       Castellan.revision = -> { app.config.castellan.revision }
       app.reloader.before_class_unload { Castellan.keeper&.renew_revision }
     end
 
-    # Keep this last: in an initialized application the block runs at once.
+    # Keep this last: if the application is already initialized, the block runs at once.
     config.after_initialize do |app|
       Railtie.keep(app)
       Railtie.check if app.config.eager_load && !Castellan.off?
@@ -160,7 +159,7 @@ module Castellan
       ActiveSupport.on_load(:active_record) { Castellan::Versions::ActiveRecordSchema.extend_active_record }
     end
 
-    # Skipped without Action Dispatch; the application's own `rescue_responses` take precedence.
+    # Does nothing without Action Dispatch. The application's own `rescue_responses` take precedence.
     initializer "castellan.bad_request", before: "action_dispatch.configure" do |app|
       if app.config.respond_to?(:action_dispatch)
         answered = app.config.action_dispatch.rescue_responses
@@ -168,7 +167,7 @@ module Castellan
       end
     end
 
-    # Runs after the application's own initializers, which may register the type under another name.
+    # Must run after the application's initializers, because they may register the type under another name.
     initializer "castellan.media_type", after: :load_config_initializers do
       ActiveSupport.on_load(:action_dispatch_request) { Railtie.register_media_type }
       ActiveSupport.on_load(:action_dispatch_integration_test) do
@@ -177,7 +176,7 @@ module Castellan
       end
     end
 
-    # Runs after the application's own initializers, which set the filtered parameters.
+    # Must run after the application's initializers, because they set the filtered parameters.
     initializer "castellan.profile", after: :load_config_initializers do |app|
       options = Railtie.profile_options(app)
       app.config.middleware.unshift(Castellan::Profile::Middleware, **options) if options
@@ -188,7 +187,7 @@ module Castellan
       app.config.middleware.use(middleware, **options) if middleware
     end
 
-    # Inserted where Rails inserts Rack::Cache: behind host authorization, SSL and static files, before all
+    # Where Rails inserts Rack::Cache: after host authorization, SSL and static files, and before all
     # middleware that handles single requests or clients.
     initializer "castellan.http_cache", after: :load_config_initializers do |app|
       if (options = app.config.castellan.http_cache) && !Castellan.off?

@@ -8,21 +8,22 @@ module Castellan
   #   Recording.open(observer) { work }   # => the block's result; the observer receives each of its queries
   #   Recording.current&.listener&.query(sql, name, started_ns, duration_ns, cached, rows, binds)   # in an instrument
   #
-  # An observer has a method `query` with these seven arguments. It may have methods for further events:
-  # `loaded`, `enter` and `leave`, `cache` and `span`, and those that {#notify} sends.
+  # An observer has the method `query` with these seven arguments. It may also have methods for other events:
+  # `loaded`, `enter` and `leave`, `cache` and `span`, and those of {#notify}.
   #
-  # Recordings nest: an event reaches the innermost observer first, then each outer one, so a test inside a
-  # request does not hide events from the middleware.
+  # Recordings nest: an event goes to the innermost observer first and then to each outer one, so that a test
+  # inside a request does not hide events from the middleware.
   #
-  # A recording covers the thread that opened it and the thread's fibers (an Enumerator, `Fiber.new`); under a
-  # fiber scheduler only the fiber, because each fiber may serve another request. Ruby 3.2 and later use
-  # inherited fiber storage, which also covers threads started inside a recording. On 3.1 pass it to a thread:
-  # `recording = Recording.current; Thread.new { Recording.resume(recording) { … } }`.
+  # A recording covers its thread and the fibers of the thread (an Enumerator, `Fiber.new`). With a fiber
+  # scheduler it covers only its fiber, because each fiber may serve another request. Ruby 3.2 and later
+  # inherit fiber storage, so threads that start inside a recording are covered, too. In Ruby 3.1 pass the
+  # recording to the thread: `recording = Recording.current; Thread.new { Recording.resume(recording) { … }
+  # }`.
   class Recording
     KEY = :castellan_recording
     TOGETHER = :castellan_together
     INHERITED = Fiber.respond_to?(:[])
-    THREADS = {}.compare_by_identity # of Ruby 3.1: thread => its recording, for its other fibers
+    THREADS = {}.compare_by_identity # for Ruby 3.1: thread => its recording, for the thread's other fibers
     private_constant :KEY, :TOGETHER, :INHERITED, :THREADS
 
     class << self
@@ -33,7 +34,7 @@ module Castellan
         resume(new(observer, current), &block)
       end
 
-      # Runs a block as a span of the timeline; without a recording it only calls the block.
+      # Runs a block as a span of the timeline. Without a recording it only calls the block.
       # @param kind [Symbol] :render, :view, or a phase of a document: :plan, :version, :select
       # @param name [String] e.g. the name of a template
       # @return [Object] the result of the block
@@ -49,8 +50,8 @@ module Castellan
         end
       end
 
-      # Runs a block as a read of an association: statements inside it belong to the association. Notifies
-      # the observers with `enter(owner, association)` and `leave`.
+      # Runs a block as a read of an association, to which the statements in the block then belong. Calls
+      # `enter(owner, association)` and `leave` of the observers.
       # @param owner [Class, Symbol] the class that declares the association; {Instrument::PRELOAD} for the
       #   statements of a preload
       # @param association [Symbol, nil]
@@ -69,10 +70,10 @@ module Castellan
       end
 
       # @return [Rows::Together, false, nil] the document that this fiber renders; false if its records load
-      #   their associations one by one, nil outside of documents
+      #   associations one by one, nil if it renders no document
       def together = Thread.current[TOGETHER]
 
-      # Makes a document the one that this fiber renders, during the block.
+      # Sets the document that this fiber renders during the block.
       # @return [Object] the result of the block
       def render_together(together)
         before = Thread.current[TOGETHER]
@@ -85,7 +86,7 @@ module Castellan
       # @!method current
       #   @return [Recording, nil]
       # @!method resume(recording)
-      #   Makes a recording the current one during the block, in a thread or lazy body that works for it.
+      #   Sets the current recording during the block, for a thread or lazy body that belongs to the recording.
       #   @return [Object] the result of the block
       if INHERITED
         def current = Fiber[KEY]
@@ -98,7 +99,7 @@ module Castellan
           Fiber[KEY] = before
         end
       else
-        # The fiber's own recording, which is quicker to read, or the thread's.
+        # The fiber's own recording, which is faster to read, or else that of the thread.
         def current = Thread.current[KEY] || (of_thread unless THREADS.empty?)
 
         def resume(recording, &block)
@@ -117,9 +118,10 @@ module Castellan
           opened.first if opened && !Fiber.scheduler
         end
 
-        # Fibers of one thread may end in any order, so restore the nearest outer recording that is still open.
+        # Fibers of a thread may end in any order, so this restores the nearest outer recording that is still
+        # open.
         def with_thread(thread, recording)
-          opened = [recording, THREADS[thread]] # false after its end; the outer one
+          opened = [recording, THREADS[thread]] # the recording, or false after its end; then the outer pair
           THREADS[thread] = opened
           yield
         ensure
@@ -131,12 +133,12 @@ module Castellan
       end
     end
 
-    # @return [Object] the observer that receives the events
+    # @return [Object] the observer of the events
     attr_reader :observer
     # @return [Recording, nil] the outer recording
     attr_reader :parent
-    # @return [#query] the object that instruments notify of statements and reads: this recording, or, to save
-    #   a call per statement, the observer itself if there is no outer recording
+    # @return [#query] the object that instruments notify: the recording, or without an outer recording the
+    #   observer itself, which saves a call per statement
     attr_reader :listener
 
     def initialize(observer, parent)
@@ -149,20 +151,18 @@ module Castellan
       freeze
     end
 
-    # @return [Boolean] whether an observer listens to {#loaded}; if not, instruments skip finding the call
-    #   site
+    # @return [Boolean] whether an observer has `loaded`; if not, instruments need not find the call site
     def watches_loads? = @loads || (@parent ? @parent.watches_loads? : false)
 
-    # @return [Boolean] whether an observer listens to {#enter}
+    # @return [Boolean] whether an observer has `enter`
     def watches_reads? = @reads || (@parent ? @parent.watches_reads? : false)
 
-    # @return [Boolean] whether an observer listens to `cache` and `span`
+    # @return [Boolean] whether an observer has `span`
     def watches_spans? = @spans || (@parent ? @parent.watches_spans? : false)
 
-    # Notifies each observer of a finished statement. The arguments are positional, to allocate nothing per
-    # query.
+    # Notifies each observer of a finished statement. Positional arguments, because they allocate nothing.
     # @param sql [String]
-    # @param name [String, nil] the ORM's name of the statement, e.g. "User Load"
+    # @param name [String, nil] the ORM's name for the statement, e.g. "User Load"
     # @param started_ns [Integer] monotonic
     # @param duration_ns [Integer]
     # @param cached [Boolean] whether the ORM's query cache answered it
@@ -173,7 +173,7 @@ module Castellan
       @parent&.query(sql, name, started_ns, duration_ns, cached, rows, binds)
     end
 
-    # Notifies each observer with a `loaded` method of the records of one statement.
+    # Notifies each observer that has `loaded` of the records of a statement.
     # @param model [String] the name of the class
     # @param count [Integer] the number of records
     # @param site [Integer, nil] see {CallSite}
@@ -182,8 +182,8 @@ module Castellan
       @parent&.loaded(model, count, site)
     end
 
-    # Notifies each observer with an `enter` method that a read of an association begins; it lasts until
-    # {#leave}. Use {Recording.read}.
+    # Notifies each observer that has `enter` of the start of an association read, which lasts until {#leave}.
+    # Use {Recording.read} instead.
     # @param owner [Class, Symbol]
     # @param association [Symbol, nil]
     def enter(owner, association)
@@ -191,24 +191,26 @@ module Castellan
       @parent&.enter(owner, association)
     end
 
-    # Notifies the observers that the read begun by {#enter} ended.
+    # Notifies each observer that has `enter` of the end of the read.
     def leave
       @observer.leave if @reads
       @parent&.leave
     end
 
-    # Notifies each observer that has a method of this name. The events are:
+    # Calls the method `event` of each observer that has it. The events are:
     # - `failed`: the database rejected the statement that is reported next
-    # - `preloading(model, associations)`: records of the model get these associations, as the ORM takes them
-    # - `joined(model, rows, records, names)`: a JOIN returned records of several tables; `names` is the
-    #   tree of the joined associations
-    # - `cache(layer, outcome, started_ns, duration_ns, bytes = nil, age = nil)`: a cache was read or written;
-    #   the outcome is :hit, :miss, :part (some of several), :write, or one of {Cache::Events}; `age` is in
-    #   seconds. Keys are omitted, because they may be personal
-    # - `keyed(rendering, key)`: a document looked up its key (nil: it is not kept)
-    # - `fetched(key, tables, digest)`: `Castellan.cache.fetch` did; `digest` is nil where nothing is kept
+    # - `preloading(model, associations)`: the ORM preloads these associations (its own argument) for the
+    #   model
+    # - `joined(model, rows, records, names)`: a JOIN returned records of several tables; `names` is the tree
+    #   of the joined associations
+    # - `cache(layer, outcome, started_ns, duration_ns, bytes = nil, age =
+    #   nil)`: a cache was read or written; the outcome is :hit, :miss, :part (some of several), :write, or
+    #   one of {Cache::Events}; `age` is in seconds. Without the key, because it may contain personal data
+    # - `keyed(rendering, key)`: a document computed its cache key (nil: it is not cached)
+    # - `fetched(key, tables, digest)`: `Castellan.cache.fetch` was called; `digest` is nil if nothing is
+    #   cached
     # - `span(kind, name, started_ns, duration_ns)`: a rendering ended
-    # - those of {Instrument::EagerInstrument}
+    # - the events of {Instrument::EagerInstrument}
     # @param event [Symbol]
     def notify(event, *arguments)
       @observer.public_send(event, *arguments) if @observer.respond_to?(event)

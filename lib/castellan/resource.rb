@@ -46,7 +46,7 @@ module Castellan
       end
 
       # Declares the JSON:API type.
-      # @param name [Symbol, String] default: the model's plural name
+      # @param name [Symbol, String] by default the plural of the model's name
       def type(name)
         Declaring.declare(self) do |declarations, location|
           declarations.type = name.to_s
@@ -154,7 +154,7 @@ module Castellan
       # and `related` of each relationship. Links that are declared separately take precedence.
       #
       #   self_links "https://api.example.org/v1/posts"
-      # @param at [String] the URL or path of the collection, as clients see it; default: "/" and the type
+      # @param at [String] the URL or path of the collection, as clients see it; by default "/" and the type
       # @raise [DeclarationError] if the id has several columns
       def self_links(at = nil)
         Declaring.declare(self) do |declarations, location|
@@ -210,7 +210,7 @@ module Castellan
       #
       #   scope { |tasks, viewer| viewer ? tasks.where(team_id: viewer.team_ids) : tasks.none }
       #
-      # The block runs once per document; return the relation unchanged to hide nothing.
+      # The block runs once per document. To hide nothing, return the relation unchanged.
       # @yieldparam relation [Object] the model's relation or dataset (`Task.all`, with its default scope)
       # @yieldparam viewer [Object, nil]
       # @yieldreturn [Object] a relation or dataset of the model; anything else raises
@@ -233,7 +233,7 @@ module Castellan
       #   that is not an attribute (`:password`)
       # @param on [Symbol, Array<Symbol>] `:create`, `:update` or both (default)
       # @yieldparam viewer [Object, nil]
-      # @yieldreturn [Boolean] whether this viewer may write them; default: every viewer
+      # @yieldreturn [Boolean] whether this viewer may write them; without a block every viewer may
       # @raise [DeclarationError] for another `on:`; at boot, if the model has no such writer
       def writable(*names, on: Writing::ACTIONS, &block)
         Declaring.declare(self) do |declarations, location|
@@ -245,10 +245,10 @@ module Castellan
         end
       end
 
-      # Allows clients to delete records through `Castellan.app`. No record can be deleted by default.
+      # Allows clients to delete records through `Castellan.app`. By default no record can be deleted.
       # @yieldparam viewer [Object, nil]
       # @yieldparam record [Object]
-      # @yieldreturn [Boolean] whether this viewer may delete the record; default: every viewer
+      # @yieldreturn [Boolean] whether this viewer may delete the record; without a block every viewer may
       def deletable(&block)
         Declaring.declare(self) do |declarations, _|
           declarations.writing = declarations.writing.with(deletable: block || ->(_viewer, _record) { true })
@@ -330,7 +330,7 @@ module Castellan
         Declaring.relate(self, :belongs_to, names, block, **options)
       end
 
-      # Names a subset of the members: `document(scope, representation: :summary)`.
+      # Gives a subset of the members a name: `document(scope, representation: :summary)`.
       # @param name [Symbol]
       # @param only [Array<Symbol>] attributes and relationships
       # @raise [DeclarationError] for an undeclared member
@@ -362,7 +362,7 @@ module Castellan
         Declaring.declare(self) { |declarations, location| declarations.filter(names, from, block, reveals, location: location) }
       end
 
-      # Allows `sort=-last_name,email`. Rows with equal values are ordered by the primary key.
+      # Allows clients to sort: `sort=-last_name,email`. Rows with equal values are sorted by the primary key.
       #
       #   sort :last_name, default: "last_name"
       #   sort :company, from: "company.name"
@@ -395,7 +395,7 @@ module Castellan
         Declaring.declare(self) { |declarations, location| declarations.page(kind, size, max_size, count, cursors, location: location) }
       end
 
-      # Caches documents in the configured store.
+      # Caches the documents of this resource in the configured store.
       #
       #   cache :exact, expires_in: 12.hours
       #   cache :exact, stale_while_revalidate: 5, stale_if_error: 60   # may serve the previous version
@@ -439,7 +439,7 @@ module Castellan
       #
       #   pure                                                              # the whole resource
       #   attribute(:title, columns: [:name], pure: true) { |row| row.name.upcase }   # one attribute
-      # @param value [Boolean] false revokes the superclass's declaration
+      # @param value [Boolean] false revokes the declaration of the superclass
       def pure(value = true) # rubocop:disable Style/OptionalBooleanParameter
         Declaring.declare(self) { |declarations, _| declarations.pure = value }
       end
@@ -463,8 +463,8 @@ module Castellan
       # block that calls `user.posts` then loads the posts of all users that were loaded together.
       #
       #   together false    # each record loads its own
-      # @param value [Boolean] default: {Castellan.together}, which is true
-      # @raise [DeclarationError] for anything else
+      # @param value [Boolean] by default {Castellan.together}, which is true
+      # @raise [DeclarationError] if the value is neither true nor false
       def together(value)
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("together must be true or false, got #{value.inspect[0, 60]}", location) unless [true, false].include?(value)
@@ -474,7 +474,7 @@ module Castellan
       end
 
       # Declares the format of documents.
-      # @param name [:json_api, :nested] JSON:API 1.1, or plain JSON like `to_json(include: …)`
+      # @param name [:json_api, :nested] JSON:API 1.1, or plain JSON as by `to_json(include: …)`
       # @raise [DeclarationError] for another format
       def format(name)
         Declaring.declare(self) { |declarations, location| declarations.format(name, location: location) }
@@ -493,7 +493,7 @@ module Castellan
         @definition || DEFINING.synchronize { @definition ||= Definition.new(self, declarations).tap { declarations.freeze } }
       end
 
-      # @return [Declarations] the superclass's declarations and its own
+      # @return [Declarations] the declarations of the superclass and of this class
       def declarations
         @declarations ||= self == Resource ? Declarations.new : superclass.declarations.copy
       end

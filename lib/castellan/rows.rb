@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Runs a fetch plan on a database through the application's ORM and returns rows, not model instances.
+# Runs a fetch plan through the application's ORM and returns rows, without model instances.
 #
 #   require "castellan/rows"
 #   adapter = Castellan::Rows.for(User)          # an ActiveRecord or Sequel model, relation or dataset
@@ -33,9 +33,9 @@ module Castellan
     private_constant :TABLES, :TABLES_LOCK
 
     # @param object [Class, Object, Symbol, nil] an ActiveRecord model or relation, a Sequel model or dataset,
-    #   or a table's name; nil for plain objects
+    #   or the name of a table; nil for plain objects
     # @return [ActiveRecordRows, SequelRows, ObjectRows] a frozen adapter
-    # @raise [DeclarationError] if the object is none of these
+    # @raise [DeclarationError] if the object is something else
     def self.for(object)
       return ObjectRows.new if object.nil?
 

@@ -68,7 +68,7 @@ module Castellan
       block.call(*arguments.take(block.parameters.length))
     end
 
-    # @return [Boolean] whether a block reads `params`
+    # @return [Boolean] whether the block takes `params`
     def self.takes_params?(block) = block.is_a?(Proc) && block.arity >= 0 && block.parameters.size > 1
 
     # @param way [Symbol, nil] see {ClassMethods#set_key_transform}
@@ -118,7 +118,7 @@ module Castellan
     # @return [Hash]
     def hash_for_collection = @castellan.collection
 
-    # @return [String] the document's bytes, UTF-8; ignores the arguments of `render json:`
+    # @return [String] the bytes of the document, UTF-8; ignores the arguments that `render json:` passes
     def to_json(*) = @castellan.json
 
     # @return [String] the queries, the types that need models, and why

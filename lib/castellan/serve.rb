@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Serves JSON:API as a Rack application: routing, negotiation, authentication, preconditions, error documents.
+# Serves JSON:API in Rack: routing, negotiation, authentication, preconditions, error documents.
 #
 #   # config.ru
 #   run Castellan.app { resource UserResource }
@@ -22,7 +22,7 @@ require_relative "serve/app"
 
 module Castellan
   module Serve
-    # Autoloaded, because few applications use them, or they need a gem.
+    # Autoloaded, because few applications use them, or because they need a gem.
     autoload :DocumentPage, "castellan/serve/document_page"
     autoload :Pages, "castellan/serve/pages"
     autoload :Jwt, "castellan/serve/jwt"

@@ -15,7 +15,7 @@ module Castellan
   # documents bypass the cache; {Serializer} documents are compared, too. A {Document::Stream} is compared as
   # a whole, except streams of more than 10,000 records, which {Verification#passed_over} counts.
   module Verify
-    # @yieldreturn [Object] a document, its bytes, or an object built from rendered documents
+    # @yieldreturn [Object] a document, its bytes, or an object that contains rendered documents
     # @return [Verification] with the value of the block
     def self.call
       verification = Verification.new

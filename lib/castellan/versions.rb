@@ -7,22 +7,23 @@ require_relative "recording"
 require_relative "store"
 
 module Castellan
-  # Computes version tokens for the tables that a document depends on; a token changes with its tables.
+  # Computes a version token for the tables of a document.
+  # The token changes when one of the tables changes.
   #
   #   versions = Castellan::Versions::ExactVersions.new(ActiveRecord::Base)   # or a Sequel::Database
   #   versions.install(%w[users roles])                                       # once, in a migration
   #   token = versions.current([Castellan::Versions::Dependency.new("users"), Castellan::Versions::Dependency.new("roles")])
-  #   # … then read the data from the same database, and cache its bytes under a key that contains the token
+  #   # … then read the data from the same database, and cache it under a key that contains the token
   #
-  # Read the token *before* the data: then cached bytes can be newer than their key, which is harmless, but
-  # never older. `nil` means that no exact version exists (a missing trigger, a write in the current
-  # transaction): do not cache.
+  # Read the token *before* the data. Cached data can then be newer than its key, which is harmless, but never
+  # older. `nil` means that there is no exact version (a trigger is missing, or the current transaction has
+  # written): do not cache.
   #
   # | | detects | misses |
   # |---|---|---|
-  # | {ExactVersions} | every committed change, from any program | see its file |
-  # | {NotifiedVersions} | the same, without a query, some milliseconds later | see its file |
-  # | {CommitVersions} | changes through the ORM of processes that share the store | raw SQL, other programs |
+  # | {ExactVersions} | every committed change by any program | see its file |
+  # | {NotifiedVersions} | the same without a query, some milliseconds later | see its file |
+  # | {CommitVersions} | changes through the ORM in processes that share the store | raw SQL, other programs |
   # | {UpdatedAtVersions} | changes of count or max(updated_at) | all others; needs no installation |
   module Versions
     # Autoloaded, because each needs a driver.

@@ -9,13 +9,14 @@ module Castellan
   #   writer = Write::Writer.new(PostResource, viewer: current_user)
   #   writer.create({ "type" => "posts", "attributes" => { "title" => "Hello" } }) { |record| … }
   #
-  # Everything of one request happens in one transaction ({Write::Transaction}); what the client got wrong is
-  # collected and raised at once ({InvalidDocument}).
+  # Writes all of a request in one transaction ({Write::Transaction}). Collects the mistakes of the client and
+  # raises them together ({InvalidDocument}).
   module Write
-    # Checks at boot that the model has a writer for everything that a resource declares writable.
+    # Checks at boot that the model has a writer for each attribute and relationship that a resource declares
+    # writable.
     # @param definition [Resource::Definition]
     # @raise [DeclarationError]
-    # @raise [ConfigurationError] if nothing can be written to the model
+    # @raise [ConfigurationError] if the model cannot be written
     def self.check!(definition)
       writing = definition.writing
       return unless %i[create update delete].any? { |action| writing.any?(action) }
@@ -55,7 +56,7 @@ require_relative "write/methods"
 
 module Castellan
   module Write
-    # Autoloaded, because each needs a gem.
+    # Autoloaded, because each needs its own gem.
     autoload :ActionPolicyAuthorizer, "castellan/write/action_policy_authorizer"
     autoload :PunditAuthorizer, "castellan/write/pundit_authorizer"
   end

@@ -3,7 +3,7 @@
 require "ferrum"
 
 module Castellan
-  # Opens pages in headless Chromium, each in its own context, and records violations, requests and messages.
+  # Opens pages in headless Chromium, each in its own context, and records violations and requests.
   #
   #   include Castellan::Browsing
   #   browse(url, width: 360, scheme: "dark") do |page|
@@ -11,15 +11,15 @@ module Castellan
   #     assert_empty page.evaluate(TOO_FAINT)
   #   end
   #
-  # One browser serves a test process. `violations` lists violations of the Content-Security-Policy, frames
-  # included.
+  # All tests of a process share one browser. `violations` lists violations of the Content-Security-Policy,
+  # also in frames.
   module Browsing
-    # Finds elements whose contrast to their background is too low (WCAG 2.2: 1.4.3 requires 4.5 for text,
+    # Finds elements with too little contrast to their background (WCAG 2.2: 1.4.3 requires 4.5 for text,
     # 1.4.11 requires 3 for the edges of controls).
     # @param selector [String] CSS
-    # @param color [String] the CSS property of the color
+    # @param color [String] the CSS property with the color
     # @param least [Numeric] the lowest valid contrast
-    # @return [String] JavaScript that evaluates to texts and contrasts
+    # @return [String] JavaScript that returns texts and contrasts
     def self.faint(selector, color:, least:)
       <<~JS
         (() => {
@@ -52,14 +52,15 @@ module Castellan
     end
     TOO_FAINT = faint("body *:not(script):not(iframe):not(title)", color: "color", least: 4.5)
     FAINT_EDGES = faint("button, select", color: "borderTopColor", least: 3)
-    # Pixels that overflow the window horizontally, without elements that scroll by themselves.
+    # The number of pixels by which the page is wider than the window, without elements that scroll
+    # themselves.
     WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     REMEMBER_VIOLATIONS = <<~JS
       window.violations = [];
       addEventListener("securitypolicyviolation", (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));
     JS
 
-    # Returns the browser of this process; starts a new one if the old one was terminated.
+    # The browser of this process. Starts a new one if it was terminated.
     # @return [Ferrum::Browser]
     def self.browser
       @browser = nil if @browser && !alive?(@browser)
@@ -76,7 +77,8 @@ module Castellan
     private_class_method :alive?
 
     # @param url [String, nil] the first page; nil if the block navigates
-    # @param bypass [Boolean] whether to disable policies, so that escaping alone must suffice
+    # @param bypass [Boolean] whether to disable the Content-Security-Policy, to test that escaping alone
+    #   suffices
     # @yieldparam page [Ferrum::Page]
     def browse(url = nil, width: 1280, scheme: "light", bypass: false)
       needs :chromium
@@ -88,7 +90,7 @@ module Castellan
       context&.dispose
     end
 
-    # Waits until the condition is true; fails with the text of the page.
+    # Waits until the condition is true. Fails with the text of the page.
     # @param condition [String] JavaScript
     def await(page, condition, seconds: 20)
       page.evaluate_async("const look = () => (#{condition}) ? arguments[0](true) : setTimeout(look, 20); look()", seconds)
@@ -96,7 +98,6 @@ module Castellan
       flunk "never true in #{seconds} s: #{condition}\n#{page.evaluate('document.body.innerText')[0, 2_000]}"
     end
 
-    # Scrolls to the element and clicks it with the mouse.
     def press(page, selector)
       element = page.at_css(selector)
       page.execute("arguments[0].scrollIntoViewIfNeeded()", element)
@@ -108,12 +109,12 @@ module Castellan
       page.command("Emulation.setEmulatedMedia", features: [{ name: "prefers-color-scheme", value: scheme }])
     end
 
-    # @return [Array<String>] violations of the page and its frames
+    # @return [Array<String>] the violations in the page and its frames
     def violations(page)
       page.frames.flat_map { |frame| frame.evaluate("window.violations || []") }
     end
 
-    # @return [Array<String>] the URLs of requests to servers
+    # @return [Array<String>] the requested URLs, without data: and about:
     def asked(page) = page.network.traffic.map(&:url).reject { |url| url.start_with?("data:", "about:") }
 
     private

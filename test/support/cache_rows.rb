@@ -3,7 +3,7 @@
 require_relative "cached_application"
 
 module Castellan
-  # Tables of what a cache does with the second of two equal requests; each row is a test.
+  # Defines tests as rows of a table: what a cache does with the second of two equal requests.
   #
   #   class StoringTest < Minitest::Test
   #     extend Castellan::CacheRows
@@ -12,10 +12,11 @@ module Castellan
   #          ["404 is stored", { "cache-control" => "max-age=60" }, :hit, { status: 404 }]
   #   end
   #
-  # A row has a sentence, the response's fields (a Proc gets the world, for dates), what happens, and options: status,
-  # method, request (fields of both requests), second (fields of the second), after (seconds between them), cache
-  # (options of the cache), with (a block of assertions over the world and both responses). What happens: :hit; :miss (a
-  # full request); :validate (a conditional one); :timeout (504).
+  # A row has a sentence, the header fields of the response (or a Proc that receives the world, for dates),
+  # the outcome, and options: status, method, request (header fields of both requests), second (header fields
+  # of the second request), after (seconds between the requests), cache (options of the cache), with (a block
+  # of assertions that receives the world and both responses). Outcomes are :hit, :miss (a full request),
+  # :validate (a conditional request) and :timeout (504).
   module CacheRows
     def rows(section, *rows)
       rows.each do |sentence, fields, outcome, options|

@@ -5,13 +5,13 @@ require "rack/mock_request"
 require "castellan/http_cache"
 
 module Castellan
-  # An application behind a Castellan::HTTPCache, called through Rack::Lint on both sides, with a clock of its own.
+  # Runs an application behind a Castellan::HTTPCache, with Rack::Lint on both sides and its own clock.
   #
   #   world = CachedApplication.new { |env| [200, { "cache-control" => "max-age=60" }, ["one"]] }
   #   world.get("/x").hit?             # => false
   #   world.later(5)
   #   world.get("/x", "Accept" => "a").age  # => 5
-  #   world.requests.size              # => 1: environments that the application has seen
+  #   world.requests.size              # => 1, the environments that the application received
   class CachedApplication
     START = Time.utc(2026, 3, 1, 12)
 
@@ -33,7 +33,6 @@ module Castellan
       @stack = Rack::Lint.new(@cache)
     end
 
-    # Replaces the application.
     def answer(&application)
       @application = application
     end
@@ -46,8 +45,8 @@ module Castellan
     def head(path = "/", fields = {}, **options) = call("HEAD", path, fields, **options)
     def post(path = "/", fields = {}, **options) = call("POST", path, fields, **options)
 
-    # @param fields [Hash] request fields, "If-None-Match" => "…"
-    # @param env [Hash] further entries of the environment
+    # @param fields [Hash] header fields of the request, "If-None-Match" => "…"
+    # @param env [Hash] more entries of the environment
     # @return [Response]
     def call(http_method, path, fields = {}, env: {}, input: nil)
       names = fields.to_h { |name, value| ["HTTP_#{name.upcase.tr("-", "_")}", value] }
@@ -60,7 +59,7 @@ module Castellan
       Response.new(status, headers, text)
     end
 
-    # @return [String] a date of HTTP, so many seconds from now
+    # @return [String] the HTTP date in so many seconds
     def date(seconds = 0) = HTTPCache::HTTPDate.format(@now + seconds)
 
     private

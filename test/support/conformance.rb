@@ -4,19 +4,19 @@ require "json"
 require "yaml"
 
 module Castellan
-  # The normative statements of JSON:API 1.1 and of two of its extensions, and the tests that hold the server to them.
+  # Lists the normative statements of JSON:API 1.1 and two extensions, and the tests that cover them.
   #
   #   module WritesContract
   #     extend Castellan::Conformance::Covers
   #
-  #     covers "create-responses-201-status"     # of the test that follows
+  #     covers "create-responses-201-status"     # the next test covers this statement
   #     def test_post_creates_a_record …
   #
   #   Castellan::Conformance.page   # => docs/conformance.md, which `rake conformance` writes
   #
-  # Statements that no test can hold have a reason in jsonapi/reasons.yml.
+  # A statement that no test can cover has a reason in jsonapi/reasons.yml.
   module Conformance
-    # `number` counts statements of one id.
+    # `number` counts the statements with the same id.
     Statement = Struct.new(:id, :level, :text, :number)
     DATA = File.expand_path("jsonapi", __dir__)
     TESTS = File.expand_path("..", __dir__)
@@ -58,7 +58,7 @@ module Castellan
       end
     end
 
-    # @return [Hash{String => String}] id => why no test covers it
+    # @return [Hash{String => String}] id => why no test covers the statement
     def reasons
       @reasons ||= YAML.safe_load_file(File.join(DATA, "reasons.yml")).each_with_object({}) do |(reason, ids), found|
         ids.split.each { |id| found[id] = reason }

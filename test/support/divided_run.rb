@@ -3,17 +3,18 @@
 require "digest"
 
 module Castellan
-  # Divides the tests among several processes: each test class runs in the process that claims it first, with
-  # its own servers. bin/test starts these processes.
+  # Divides the tests among processes: each test class runs in the process that claims it first.
   #
-  #   CASTELLAN_DIVIDED=/tmp/x ruby -Itest …   # a directory, initially empty, shared by all processes
+  #   CASTELLAN_DIVIDED=/tmp/x ruby -Itest …   # an empty directory that all processes share
+  #
+  # Each process has its own servers. bin/test starts the processes.
   module DividedRun
-    # Deleted, so that programs started by a test do not take part in the run.
+    # Deleted from the environment, so that programs that a test starts do not take part in the run.
     DIRECTORY = ENV.delete("CASTELLAN_DIVIDED")
-    # Each takes a minute or more; these start first, so that no process waits for one at the end.
+    # Each of these takes a minute or more. They start first, so that no process waits for one at the end.
     LONGEST = %w[DemoCommandTest RailsApiTest DetectUsersExampleTest].freeze
 
-    # @return [Boolean] whether this process claimed the class first; every process runs an anonymous class
+    # @return [Boolean] whether this process claimed the class first; all processes run anonymous classes
     def self.mine?(test_class, directory = DIRECTORY)
       return true if test_class.name.nil?
 
@@ -22,7 +23,7 @@ module Castellan
       false
     end
 
-    # @return [Array<Class>] the longest classes at the first call, later an empty list
+    # @return [Array<Class>] the longest classes; empty after the first call
     def self.longest
       return [] if @begun
 

@@ -4,7 +4,7 @@ require "test_helper"
 require "open3"
 require_relative "divided_run"
 
-# Several processes together run every test class exactly once.
+# Together, several processes run each test class exactly once.
 class DividedRunTest < Minitest::Test
   LONGEST = Castellan::DividedRun::LONGEST
   NAMES = [*Array.new(12) { |number| "Number#{number}Test" }, LONGEST.first].freeze

@@ -10,30 +10,30 @@ module Castellan
   # Helpers for all tests: servers, ports, environment, files, programs.
   #
   #   needs :postgres, :chromium
-  #   large_runs_only                # skips unless bin/test --all runs
+  #   large_runs_only                # skips, except in bin/test --all
   #   with_env("CASTELLAN" => "off") { … }
   #   Dir.mktmpdir { |dir| write_files(dir, "config.ru" => "run App\n") }
   #   allocated_objects { render }   # => 12
   #   run_ruby("-w", "-e", "require 'castellan'; puts Castellan::VERSION")   # => "0.1.0\n"
   module TestHelpers
-    # Skips unless these servers (keys of TestServers::BINARIES) are installed.
+    # Skips the test unless these servers (keys of TestServers::BINARIES) are installed.
     def needs(*names)
       missing = names.reject { |name| TestServers.available?(name) }
       skip "needs #{missing.join(' and ')}" if missing.any?
     end
 
-    # @return [Boolean] whether `bin/test --all` runs, with large random inputs and every variant of a page
+    # @return [Boolean] true in `bin/test --all`, which has large random inputs and every variant of a page
     def self.all? = ENV["CASTELLAN_TEST"] == "all"
 
-    # @return [Boolean] whether the quick `bin/test` runs, with each database and each ORM, but not every pair
+    # @return [Boolean] true in the quick `bin/test`, which has each database and each ORM, but not every pair
     def self.part? = ENV["CASTELLAN_TEST"] == "part"
 
-    # Skips a slow test that rarely fails alone.
+    # Skips a slow test that rarely fails when no other test does.
     def large_runs_only
       skip "runs with bin/test --all" unless TestHelpers.all?
     end
 
-    # With CI=true a skip is a failure.
+    # With CI=true, a skipped test is a failure.
     def skip(reason = nil, *)
       flunk("skipped, and CI=true forbids it: #{reason}") if ENV["CI"] == "true"
       super
@@ -41,7 +41,7 @@ module Castellan
 
     def free_port = TestServers.free_port
 
-    # Waits until the block returns something true.
+    # Waits until the block returns a truthy value.
     def eventually(seconds = 30)
       deadline = TestServers.now + seconds
       until (answer = yield)
@@ -51,7 +51,7 @@ module Castellan
       assert answer
     end
 
-    # Sets environment variables for the block (nil deletes one) and restores them.
+    # Sets environment variables during the block; nil deletes a variable.
     def with_env(variables)
       before = variables.to_h { |name, _| [name, ENV.fetch(name, nil)] }
       ENV.update(variables)
@@ -60,8 +60,8 @@ module Castellan
       ENV.update(before)
     end
 
-    # @return [Integer] the number of objects that the block allocates; GC is disabled, because finalizers
-    #   allocate, too
+    # @return [Integer] the number of objects that the block allocates; without GC, because finalizers
+    #   allocate as well
     def allocated_objects
       GC.disable
       before = GC.stat(:total_allocated_objects)
@@ -71,7 +71,7 @@ module Castellan
       GC.enable
     end
 
-    # @param files [Hash{String => String}] paths below the directory, and their texts
+    # @param files [Hash{String => String}] contents by path in the directory
     def write_files(directory, files, perm: 0o644)
       files.each do |path, text|
         FileUtils.mkdir_p(File.join(directory, File.dirname(path)))
@@ -79,9 +79,9 @@ module Castellan
       end
     end
 
-    # Runs Ruby with the library of this checkout, in this bundle; fails if the program fails.
-    # @param env [Hash] environment variables; nil deletes one
-    # @param options of Process.spawn, such as chdir:
+    # Runs Ruby with the library of this checkout, in this bundle. Fails if the program fails.
+    # @param env [Hash] environment variables; nil deletes a variable
+    # @param options options of Process.spawn, e.g. chdir:
     # @return [String] standard output
     def run_ruby(*arguments, env: {}, **options)
       output, errors, status = Open3.capture3(env, RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", *arguments, **options)
@@ -89,7 +89,7 @@ module Castellan
       output
     end
 
-    # Runs code as `ruby -e` does, in a process that has loaded Rails; fails if the program fails.
+    # Runs code like `ruby -e`, in a process that has loaded Rails. Fails if the program fails.
     # @return [String] standard output
     def run_rails(code, chdir:, env: {})
       output, errors, succeeded = PreloadedRails.run(code, chdir: chdir, env: env)

@@ -1,10 +1,11 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Forgets databases of other tests. The doctor examines all databases of its process; one whose directory
-  # was deleted would make a test fail depending on the order of the tests.
+  # Forgets the databases of other tests, because the doctor examines all databases of its process.
   #
   #   forget(database)   # in the teardown of a test that connected to it
+  #
+  # If the directory of a database was deleted, the outcome of a test would depend on the order of the tests.
   module LeftDatabases
     def after_teardown
       super
@@ -15,7 +16,7 @@ module Castellan
       flunk("#{name} or the one before ended connections of #{cut.map(&:uri).join(', ')}: a fork must leave with exit!") if cut.any?
     end
 
-    # @param database [Sequel::Database, Class, nil] a database of Sequel, or a class of ActiveRecord with a
+    # @param database [Sequel::Database, Class, nil] a Sequel database, or an ActiveRecord class with a
     #   connection
     def forget(database)
       return unless database
@@ -27,7 +28,8 @@ module Castellan
 
     private
 
-    # Sequel's PostgreSQL databases whose server closed the connection; ActiveRecord reconnects by itself.
+    # Sequel's PostgreSQL databases whose connections the server has closed. ActiveRecord reconnects
+    # automatically.
     def databases_cut_off
       return [] unless defined?(Sequel::DATABASES)
 

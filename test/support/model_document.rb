@@ -5,11 +5,12 @@ require_relative "model_values"
 
 module Castellan
   module TestSupport
-    # The oracle of the tests: builds a document as a Hash without rows and encoders. It calls the readers of
-    # the scope's records and loads their associations lazily.
+    # Builds a document as a Hash without rows and encoders; the oracle of the tests.
     #
     #   ModelDocument.differences(UserResource.document(User.all))   # => [] if rows and models are equal
     #   ModelDocument.new(document).tree                             # => { "data" => [{ "type" => "users", … }] }
+    #
+    # Calls the readers of the records in the scope and loads their associations lazily.
     class ModelDocument
       # @param document [Document]
       # @return [Array<Verify::Difference>]
@@ -20,11 +21,11 @@ module Castellan
         Verify::Facts.differences(rows, facts.of(JSON.parse(JSON.generate(models.tree))), &:itself)
       end
 
-      # A placeholder for the value of a per-viewer attribute, which models do not have.
+      # Stands for the value of a per-viewer attribute, because models do not have it.
       Hole = Struct.new(:index, :id)
 
       # @return [Object] the document
-      # @return [Array<Array(String, String)>] types and members whose lists may come in any order
+      # @return [Array<Array(String, String)>] types and members whose lists have no defined order
       # @return [Array<Object>] the records of the primary data
       attr_reader :tree, :unordered, :records
 
@@ -39,7 +40,6 @@ module Castellan
         @tree = @plan.format == :nested ? nested : json_api
       end
 
-      # @return [Boolean] whether the scope defines an order
       def ordered?
         scope = @document.paged
         return true unless Rows.scope?(scope)
@@ -100,7 +100,7 @@ module Castellan
         [edge.relationship.key, data.empty? ? { "meta" => {} } : data]
       end
 
-      # Returns links and meta of a record, or of one of its relationships.
+      # The links and meta of a record, or of one of its relationships.
       def around(record, node, link, meta, owner)
         own = node.asides.select { |aside| aside.name.is_a?(Array) && aside.name.first(owner.size) == owner }
         links = own.select { |aside| aside.kind == link }.to_h { |aside| [aside.name.last.to_s, @values.computed(record, aside.computed)] }
@@ -108,7 +108,7 @@ module Castellan
         { "links" => (links if links.any?), "meta" => described }.compact
       end
 
-      # Evaluates the condition on the row; conditions on the viewer alone are part of the plan.
+      # Evaluates conditions that use the row; conditions that use only the viewer are part of the plan.
       def shown?(record, node, edge)
         condition(record, node, :edge_if, edge.relationship.name)
       end
@@ -143,7 +143,7 @@ module Castellan
         edge.relationship.to_many? ? links : links.first || dangling(record, node, edge)
       end
 
-      # A dangling foreign key is linkage, unless the related record is included.
+      # A dangling foreign key appears as linkage, unless the related records are included.
       def dangling(record, node, edge)
         return if edge.included? || !node.definition.model || edge.relationship.block
 
@@ -154,8 +154,8 @@ module Castellan
         id && { "type" => definition.type.to_s, "id" => id.to_s }
       end
 
-      # @return [Resource::Definition, nil] the definition of the records that the foreign key names, if it
-      #   has no scope
+      # @return [Resource::Definition, nil] the definition of the records that the foreign key refers to, if
+      #   it has no scope
       def keyed(record, edge, association)
         definition = edge.relationship.definitions.first
         return (definition if association.foreign_key_of?(definition.id_column)) unless edge.alternatives
@@ -171,8 +171,8 @@ module Castellan
         @values.related(record, edge.relationship)
       end
 
-      # @return [Array<Array(Object, Resource::Definition, Plan::Node)>] related records, definitions, and
-      #   nodes if included
+      # @return [Array<Array(Object, Resource::Definition, Plan::Node)>] related records, their definitions,
+      #   and their nodes if they are included
       def targets(record, node, edge)
         definitions = edge.relationship.definitions
         nodes = edge.alternatives || [edge.node]
@@ -183,7 +183,7 @@ module Castellan
         all.select { |found, definition, _| @values.visible?(found, definition) }
       end
 
-      # Visits primary records in order; records below a related record come before it, without duplicates.
+      # Visits the primary records in order. Records below a related record come before it. Visits none twice.
       def included(data)
         known = data.to_h { |object| [object.values_at("type", "id"), true] }
         walked = {}

@@ -7,7 +7,7 @@ require "time"
 
 module Castellan
   module TestSupport
-    # The oracle of values: returns the values of a record's public readers as JSON, without rows or coders.
+    # Returns the values of a record's readers as JSON, without rows or coders; the oracle of values.
     #
     #   values = ModelValues.new(viewer)
     #   values.id(ada, :id)             # => "1"
@@ -34,13 +34,13 @@ module Castellan
       end
 
       # @param attribute [Resource::Attribute]
-      # @param along [Array<Resource::Definition, nil>, nil] the scoped resource of each step of its path
-      # @return [Object] a value as JSON.parse returns it
+      # @param along [Array<Resource::Definition, nil>, nil] the scoped resource of each step of the path
+      # @return [Object] a value, as JSON.parse returns it
       def attribute(record, attribute, along = nil)
         json(value(record, attribute, along || []))
       end
 
-      # @return [Boolean] whether the viewer may see the record; queries per record
+      # @return [Boolean] whether the viewer may see the record; sends a query for each record
       def visible?(record, definition)
         return true unless definition&.scope
 
@@ -48,18 +48,17 @@ module Castellan
       end
 
       # @param computed [Resource::Computed] a link, a meta object or a condition
-      # @return [Object] a value as JSON.parse returns it
+      # @return [Object] a value, as JSON.parse returns it
       def computed(record, computed)
         json(call(computed.block, computed.columns ? named(record, computed.columns) : record))
       end
 
       # @param relationship [Resource::Relationship]
-      # @return [Array<Object>] related records, loaded lazily
+      # @return [Array<Object>] the related records, loaded lazily
       def related(record, relationship)
         relationship.block ? list(call(relationship.block, record)) : follow(record, relationship.association_name)
       end
 
-      # @return [Boolean] whether the association defines an order
       def ordered?(record, relationship)
         return true if relationship.block || !relationship.to_many?
         return record.association(relationship.association_name).scope.order_values.any? if active_record?(record)
@@ -83,8 +82,8 @@ module Castellan
         end
       end
 
-      # Both ORMs set the inverse on a record that they load, which may differ from the record that a query
-      # finds.
+      # When the ORMs load a record, they set its inverse association, which may differ from the record that a
+      # query finds.
       def follow(record, name)
         fresh = !loaded?(record, name)
         list(read(record, name)).each { |found| forget(found) if fresh }
@@ -146,7 +145,7 @@ module Castellan
         end
       end
 
-      # Writes a time of a machine in UTC as UTC.
+      # If the zone of the machine is UTC, a local time is written as UTC, with "Z".
       def in_utc(value)
         value.instance_of?(Time) && value.zone == "UTC" ? value.getutc : value
       end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Fails a test without assertions.
+  # Fails a test that has no assertions.
   module MustAssert
     def before_teardown
       super

@@ -5,12 +5,12 @@ require "open3"
 require "tmpdir"
 
 module Castellan
-  # Programs in JavaScript with packages from the npm registry, for tests.
+  # Runs JavaScript programs with packages of the npm registry.
   #
-  #   Castellan::Npm.available?                                              # => true, if node and npm are installed
+  #   Castellan::Npm.available?                                              # => true if node and npm are installed
   #   Castellan::Npm.run("kitsu@11.1.0", script: "client.mjs", arguments: [url])   # => [output, passed]
   #
-  # Packages are installed once per process, without their install scripts, into a directory that is deleted at exit.
+  # Installs packages once per process, without their install scripts, in a directory that is deleted at exit.
   module Npm
     @directories = {}
 
@@ -20,7 +20,7 @@ module Castellan
     end
 
     # @param packages [Array<String>] names with exact versions
-    # @param script [String] an ES module; it imports the packages by name
+    # @param script [String] an ES module that imports the packages by name
     # @return [Array(String, Boolean)] standard output and error, and whether the exit status is 0
     def self.run(*packages, script:, arguments: [])
       directory = install(packages)

@@ -5,11 +5,12 @@ require "minitest/mock"
 require "castellan/doctor"
 
 module Castellan
-  # Limits the doctor to the databases that a test names. It otherwise works with all databases of its
-  # process, and a transaction of one that fails would end the others.
+  # Limits the doctor to the databases that a test lists, instead of all databases of the process.
   #
   #   include Castellan::OwnDatabases
-  #   def own_databases = [World::Base, World::DB]   # classes of ActiveRecord, databases of Sequel
+  #   def own_databases = [World::Base, World::DB]   # ActiveRecord classes, Sequel databases
+  #
+  # Otherwise a failed transaction in another database would end the transactions of the test.
   module OwnDatabases
     def own_databases = []
 

@@ -4,7 +4,7 @@ require "json"
 require "tmpdir"
 
 module Castellan
-  # Runs programs in forks of a process that has loaded Rails but not Castellan, which saves most of the time of a boot.
+  # Runs programs in forks of a process that has loaded Rails, but not Castellan, to save time at boot.
   #
   #   Castellan::PreloadedRails.run("puts Rails.version", chdir: dir, env: { "RAILS_ENV" => "test" })   # => ["8.0.2\n", "", true]
   module PreloadedRails
@@ -28,8 +28,9 @@ module Castellan
 
     class << self
       # @param code [String]
-      # @param env [Hash{String => String, nil}] added to the environment; nil deletes a variable
-      # @return [Array(String, String, Boolean)] standard output, standard error, whether it succeeded
+      # @param env [Hash{String => String, nil}] more environment variables; nil deletes a variable
+      # @return [Array(String, String, Boolean)] standard output, standard error, and whether the program
+      #   succeeded
       def run(code, chdir:, env: {})
         Dir.mktmpdir do |directory|
           out, err = %w[out err].map { |name| File.join(directory, name) }
@@ -41,7 +42,7 @@ module Castellan
 
       private
 
-      # Ends with this process, which closes its standard input.
+      # The server process ends with this process, which closes its standard input.
       def server
         return @server if @server && @pid == Process.pid
 

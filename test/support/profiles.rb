@@ -3,12 +3,12 @@
 require "castellan/profile"
 
 module Castellan
-  # Builds results like those of the middleware, for tests of their display.
+  # Builds results like those of the middleware, to test how they are displayed.
   #
-  #   Castellan::Profiles.slow                      # a users index with two N+1, as Castellan::Profile::Result
+  #   Castellan::Profiles.slow                      # a Castellan::Profile::Result of a users index with two N+1
   #   Castellan::Profiles.fast(id: "other")
   #   Castellan::Profiles.deep                      # with memory and a flame graph
-  #   Castellan::Profiles.kept(result, …)           # => Castellan::Profile::Results in memory
+  #   Castellan::Profiles.kept(result, …)           # => Castellan::Profile::Results, in memory
   module Profiles
     EMPLOYEE = "select employees.* from employees where employees.user_id = ? limit ?"
     TOKENS = "select authentication_tokens.* from authentication_tokens where authentication_tokens.user_id = ? and on_behalf = ?"
@@ -39,7 +39,7 @@ module Castellan
 
     EMPLOYEE_FINDING = finding(EMPLOYEE, 12, "employee", 3_860_000)
     TOKENS_FINDING = finding(TOKENS, 16, "tokens", 12_400_000)
-    # A finding over many requests.
+    # A finding that combines many requests.
     VAIN = Finding.new(kind: :unused_eager_load, count: 20, cached_count: 0, association: "User#groups", source: "User.preload(:groups)",
                        location: "#{CONTROLLER}:8", parent_location: "#{CONTROLLER}:8", parent_count: 162, parent_model: "User",
                        fix: "take :groups out of what is loaded with the users at #{CONTROLLER}:8: in 20 requests nobody read it")

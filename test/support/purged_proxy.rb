@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A proxy that notes what it should purge, and fails while it is `away`.
+# A proxy that records what it should purge, and fails while it is `away`.
 class PurgedProxy
   attr_reader :purged
   attr_accessor :away

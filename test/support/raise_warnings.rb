@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Raises warnings about files of this repository. Warnings about installed gems are dropped, because they
-# cannot be fixed here. Texts passed to Kernel#warn without `uplevel:` are output and pass through.
+# Raises warnings about files of this repository. Drops warnings about installed gems, because they cannot be
+# fixed here. Texts of Kernel#warn without `uplevel:` are normal output.
 $VERBOSE = true
 
 module Castellan

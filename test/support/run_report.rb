@@ -3,8 +3,8 @@
 require "json"
 
 module Castellan
-  # Writes the summary of bin/test to the file CASTELLAN_RUN_REPORT: the reasons and numbers of skips, and the
-  # slowest tests with their seconds.
+  # Writes a summary for bin/test to the file CASTELLAN_RUN_REPORT: the number of skipped tests by reason, and
+  # the slowest tests with their seconds.
   class RunReport < Minitest::AbstractReporter
     SLOWEST = 10
 
@@ -28,7 +28,7 @@ end
 
 module Minitest
   def self.plugin_castellan_init(_options)
-    path = ENV.delete("CASTELLAN_RUN_REPORT") # deleted, so that programs started by a test do not take part
+    path = ENV.delete("CASTELLAN_RUN_REPORT") # deleted, so that programs that a test starts do not write it
     reporter << Castellan::RunReport.new(path) if path
   end
 end

@@ -8,13 +8,13 @@ require "socket"
 require "tmpdir"
 
 module Castellan
-  # Real servers for tests: PostgreSQL, Redis, memcached, Varnish, nginx, Chromium and Puma, each thrown away at exit.
+  # Starts real servers for tests: databases, caches, proxies, Chromium and Puma.
   #
-  #   needs :postgres                                         # in a test: skips (fails with CI=true) when it is not installed
+  #   needs :postgres                                         # skips the test if it is not installed (fails with CI=true)
   #   Castellan::TestServers.postgres_url                     # => "postgres://postgres@127.0.0.1:40001/castellan_1", a new empty database
-  #   Castellan::TestServers.redis_url                        # => "redis://127.0.0.1:40002/0"; one server a process: choose your own keys
+  #   Castellan::TestServers.redis_url                        # => "redis://127.0.0.1:40002/0", one server per process: use your own keys
   #   Castellan::TestServers.memcached_url                    # => "memcached://127.0.0.1:40003"
-  #   Castellan::TestServers.varnish(port) { |base_url| … }   # in front of 127.0.0.1:port; without a block it runs until exit
+  #   Castellan::TestServers.varnish(port) { |base_url| … }   # in front of 127.0.0.1:port; without a block, runs until exit
   #   Castellan::TestServers.nginx(port) { |base_url| … }
   #   Ferrum::Browser.new(**Castellan::TestServers.chromium)
   #   Castellan::TestServers.puma("examples/users", env: { "DATABASE_URL" => url }) { |base_url| … }
@@ -25,7 +25,7 @@ module Castellan
   # a free port of 127.0.0.1, keeps its files in a new directory, and is stopped at exit; when the test process is
   # killed, a watchdog stops it (test/support/watchdog.rb). PostgreSQL runs without fsync, but for `durable_postgres_url`.
   module TestServers
-    # A server did not start; the message ends with what it wrote.
+    # Raised if a server did not start. The message ends with the output of the server.
     class Failed < StandardError; end
 
     BOOT_SECONDS = 60
@@ -45,7 +45,7 @@ module Castellan
     LOCK = Monitor.new
     private_constant :LOCK
 
-    # A running process: its pid, base directory and output.
+    # A running process with its pid, base directory and output.
     class Server
       attr_reader :pid, :port, :dir, :name
 
@@ -68,7 +68,7 @@ module Castellan
         false
       end
 
-      # Sends the stop signal to the process, waits, then kills its group and removes its files.
+      # Sends the stop signal and waits, then kills the process group and removes the files.
       def stop
         return unless @pid
 
@@ -106,8 +106,9 @@ module Castellan
       end
     end
 
-    # A small process that outlives this one by a moment: it reads what was started from a pipe, and when the pipe
-    # closes (this process ended, in whatever way) it stops what is left and removes the directories.
+    # A small process that survives this one for a moment.
+    # It reads from a pipe which processes were started. When the pipe closes, because this process ended in
+    # any way, it stops those that still run and removes the directories.
     module Watchdog
       class << self
         def watch(pid, signal) = tell("watch", pid, signal)
@@ -138,7 +139,7 @@ module Castellan
     private_constant :Watchdog
 
     class << self
-      # @return [Boolean] whether the program of +name+ (a key of BINARIES) is installed
+      # @return [Boolean] whether the program of this name (a key of BINARIES) is installed
       def available?(name) = !binary(name).nil?
 
       # @return [String, nil] the path of the program
@@ -147,7 +148,7 @@ module Castellan
         search_path.map { |dir| File.join(dir, file) }.find { |path| File.file?(path) && File.executable?(path) }
       end
 
-      # @return [Integer] a currently free port
+      # @return [Integer] a port that is free now
       def free_port
         LOCK.synchronize do
           loop do
@@ -157,7 +158,7 @@ module Castellan
         end
       end
 
-      # @param database [String] the name of the new, empty database; a unique name by default
+      # @param database [String] the name of the new, empty database; by default a unique name
       # @return [String] postgres://postgres@127.0.0.1:port/database (superuser, no password)
       def postgres_url(database: fresh_name) = create_database(shared(:postgres) { start_postgres }.port, database)
 
@@ -174,7 +175,8 @@ module Castellan
         "postgres://postgres@127.0.0.1:#{port}/#{database}"
       end
 
-      # @return [Array(String, String)] the URLs of a new database of a new primary, and of the same database of its streaming replica
+      # @return [Array(String, String)] the URLs of a new database on a new primary and on its streaming
+      #   replica
       def postgres_with_replica
         primary = start_postgres
         run!(tool("createdb"), "-h", "127.0.0.1", "-p", primary.port.to_s, "-U", "postgres", "castellan")
@@ -186,7 +188,7 @@ module Castellan
       # @return [String] redis://127.0.0.1:port/0
       def redis_url = "redis://127.0.0.1:#{redis.port}/0"
 
-      # @return [Server] the shared Redis; to stop one in a test, use +start_redis+
+      # @return [Server] the shared Redis; to stop one in a test, use `start_redis`
       def redis = shared(:redis) { start_redis }
 
       # @return [String] memcached://127.0.0.1:port
@@ -210,19 +212,20 @@ module Castellan
       end
 
       # @param backend_port [Integer] the port of the application
-      # @param vcl [String, nil] a whole VCL; nil is Varnish's built-in one
+      # @param vcl [String, nil] a whole VCL; nil for the built-in VCL
       # @yieldparam base_url [String]
-      # @return [Server] without a block; with one, what the block returns
+      # @return [Server] without a block; otherwise the result of the block
       def varnish(backend_port, vcl: nil, &block)
         lend(start(:varnish) { |port, dir| varnish_command(backend_port, port, dir, vcl) }, &block)
       end
 
-      # @param backend_port [Integer] the port of the application, `http://backend` in nginx's configuration
+      # @param backend_port [Integer] the port of the application, which the configuration calls
+      #   `http://backend`
       # @param conf [String] the contents of `server { }`
-      # @param http [String] the start of `http { }`, e.g. `proxy_cache_path cache keys_zone=c:1m;` (paths are
-      #   relative)
+      # @param http [String] the start of `http { }`, e.g. `proxy_cache_path cache keys_zone=c:1m;` (with
+      #   relative paths)
       # @yieldparam base_url [String]
-      # @return [Server] without a block; with one, what the block returns
+      # @return [Server] without a block; otherwise the result of the block
       def nginx(backend_port, conf = "location / { proxy_pass http://backend; }", http: "", &block)
         lend(start(:nginx) { |port, dir| nginx_command(backend_port, port, dir, conf, http) }, &block)
       end
@@ -237,7 +240,8 @@ module Castellan
         end
       end
 
-      # @return [Hash] arguments for Ferrum::Browser.new: headless, no sandbox, no traffic of its own, a new profile
+      # @return [Hash] arguments for Ferrum::Browser.new: headless, no sandbox, no traffic of its own, a new
+      #   profile
       def chromium
         profile = File.join(base_dir, "chromium-#{fresh_name}")
         switches = CHROMIUM_SWITCHES.to_h { |switch| [switch, nil] }
@@ -247,19 +251,20 @@ module Castellan
 
       # Boots Puma on a free port, waits until it accepts connections, yields, and stops it.
       #
-      # @param app [String, #call] a directory with a Gemfile (config/puma.rb is used if there is one, and reads PORT), a
-      #   rackup file (run in this bundle), or a Rack application (served by a thread of this process)
-      # @param env [Hash] environment variables of the process; nil deletes one
+      # @param app [String, #call] a directory with a Gemfile (its config/puma.rb, if there is one, must use
+      #   PORT), a rackup file (runs in this bundle), or a Rack application (runs in a thread of this process)
+      # @param env [Hash] environment variables of the process; nil deletes a variable
       # @yieldparam base_url [String] http://127.0.0.1:port
-      # @yieldparam server [Server] pid, log
-      # @return what the block returns; without a block the Server, to be stopped by the caller or at exit
+      # @yieldparam server [Server] has pid and log
+      # @return the result of the block; without a block the Server, which runs until the caller stops it, or
+      #   until exit
       def puma(app, env: {}, threads: 5, &block)
         return in_process_puma(app, threads, &block) if app.respond_to?(:call)
 
         lend(start_puma(File.expand_path(app), env, threads), &block)
       end
 
-      # Stops all of this process' servers; called at exit.
+      # Stops all servers of this process. Called at exit.
       def stop_all
         LOCK.synchronize do
           @servers&.each(&:stop)
@@ -270,8 +275,7 @@ module Castellan
         end
       end
 
-      # Starts a program and waits until it listens on its port; retries with another port if this one was
-      # taken.
+      # Starts a program and waits until it listens on its port. Tries another port if this one is taken.
       #
       # @yieldparam port [Integer]
       # @yieldparam dir [String] an empty directory
@@ -304,7 +308,7 @@ module Castellan
       def postgres_dirs = Dir["/usr/lib/postgresql/*/bin"].sort_by { |path| -path[/\d+/].to_i }
       def fresh_name = LOCK.synchronize { "castellan_#{Process.pid}_#{@names = @names.to_i + 1}" }
 
-      # Not private, because the user of PostgreSQL must be able to enter it; its contents are.
+      # The directory itself is not private, because the user of PostgreSQL must enter it; its contents are.
       def base_dir
         LOCK.synchronize do
           forget_parents_servers
@@ -312,7 +316,7 @@ module Castellan
         end
       end
 
-      # After a fork the servers belong to the parent.
+      # After a fork, the servers belong to the parent process.
       def forget_parents_servers
         return if @owner == Process.pid
 
@@ -374,7 +378,7 @@ module Castellan
         raise Failed, "#{command.join(' ')}:\n#{output}" unless $?.success?
       end
 
-      # PostgreSQL refuses to run as root, so a Ruby process changes its user and executes it.
+      # PostgreSQL does not run as root, so a Ruby process switches its user and then executes PostgreSQL.
       BECOME = "user = Etc.getpwnam(ARGV.shift); Process.initgroups(user.name, user.gid); " \
                "Process::GID.change_privilege(user.gid); Process::UID.change_privilege(user.uid); exec(*ARGV)"
       private_constant :BECOME
@@ -451,7 +455,7 @@ module Castellan
         end
       end
 
-      # A config/puma.rb binds to PORT itself; a second binding would clash with it.
+      # A config/puma.rb binds to PORT itself, so a second binding would fail.
       def directory_command(dir, port, threads)
         config = File.join(dir, "config/puma.rb")
         bundle = [RbConfig.ruby, "-S", "bundle", "exec"]

@@ -4,17 +4,17 @@ require "open3"
 require "tmpdir"
 
 module Castellan
-  # Runs the blocks of a Markdown page that are marked as runnable.
+  # Runs the code blocks of a Markdown page that are marked as runnable.
   #
   #   <!-- run -->                    the next ```ruby or ```sh block must exit with status 0
-  #   <!-- run needs: postgres -->    only if this server is installed (keys of TestServers::BINARIES)
-  #   <!-- run continues -->          appends the block to the program of the runnable block before it
-  #   <!-- output -->                 the next block is the exact output of the runnable block before it
+  #   <!-- run needs: postgres -->    the same, but only if this server is installed (keys of TestServers::BINARIES)
+  #   <!-- run continues -->          appends the next block to the program of the previous runnable block
+  #   <!-- output -->                 the next block is the exact output of the previous runnable block
   #   <!-- file: config/a.rb -->      the next block is a file of an application (see {.files})
   #
-  # A block runs in a new directory with links to the checkout, in this bundle: `bundle exec castellan` and
-  # `examples/users` work, and its files are discarded; it is named example.rb or example.sh. Blocks that need
-  # a server of the reader stay unmarked.
+  # A block runs as example.rb or example.sh in a new directory, which is then deleted. The directory has
+  # links to the checkout and uses this bundle, so `bundle exec castellan` and `examples/users` work. Blocks
+  # that need a server of the reader are not marked.
   class Snippets
     Snippet = Struct.new(:language, :code, :line, :needs, :output, keyword_init: true)
     FILE = /^<!--\s*file:\s*(?<path>\S+)\s*-->\n+```\w*\n(?<code>.*?)^```$/m
@@ -33,7 +33,7 @@ module Castellan
     end
 
     # @param markdown [String]
-    # @return [Hash{String => String}] paths and texts
+    # @return [Hash{String => String}] contents by path
     def self.files(markdown) = markdown.scan(FILE).to_h
 
     def self.snippet(match, previous)
@@ -48,7 +48,7 @@ module Castellan
 
     # @param snippet [Snippet]
     # @param root [String] the checkout
-    # @return [Array(String, String, Boolean)] standard output, standard error, whether the status is 0
+    # @return [Array(String, String, Boolean)] standard output, standard error, and whether the status is 0
     def self.run(snippet, root:)
       Dir.mktmpdir do |dir|
         Dir.each_child(root) { |name| File.symlink(File.join(root, name), File.join(dir, name)) unless name == ".git" }

@@ -3,17 +3,17 @@
 require "prism"
 
 module Castellan
-  # Reads Ruby sources without running them: what each file defines, which constants it names, what it requires.
+  # Reads from Ruby sources, without running them, what each file defines, references and requires.
   #
   #   tree = Castellan::SourceTree.new("lib")
   #   tree.files                                   # => ["castellan/clock.rb", …]
   #   tree.definitions["castellan/clock.rb"]       # => ["Castellan", "Castellan::Clock"]
   #   tree.private_definitions["castellan/x.rb"]   # => ["Castellan::X::TABLE"], by private_constant
   #   tree.references["castellan/cli.rb"]          # => { "Castellan::VERSION" => 43 }, by line
-  #   tree.requires["castellan/cli.rb"]            # => { "castellan/nearest" => 48, "json" => 3 }, autoload included
+  #   tree.requires["castellan/cli.rb"]            # => { "castellan/nearest" => 48, "json" => 3 }, including autoload
   #
-  # Constants are looked up as in Ruby, through the enclosing modules outwards. Constants inherited from a
-  # superclass or built at run time (const_get, send) are not found.
+  # Looks constants up like Ruby, from the innermost module outwards. Does not find constants that are
+  # inherited from a superclass or built at run time (const_get, send).
   class SourceTree
     attr_reader :files, :definitions, :private_definitions, :requires
 
@@ -42,7 +42,7 @@ module Castellan
       Visitor.new.tap { |visitor| result.value.accept(visitor) }
     end
 
-    # ["relative", "nearest"] in castellan/cli.rb becomes castellan/nearest.
+    # In castellan/cli.rb, ["relative", "nearest"] means castellan/nearest.
     def feature_name((kind, feature), file)
       return feature unless kind == :require_relative
 
@@ -55,7 +55,7 @@ module Castellan
       home && rest.inject(home) { |full, part| @names["#{full}::#{part}"] ? "#{full}::#{part}" : (break full) }
     end
 
-    # Collects definitions and references; scopes are the names of the enclosing modules, outermost first.
+    # Collects definitions and references. Scopes are the names of the enclosing modules, outermost first.
     class Visitor < Prism::Visitor
       LOADERS = %i[require require_relative].freeze
 

@@ -7,11 +7,11 @@ module Castellan
   #
   #   proxy = StallingProxy.new(5432)
   #   connection = PG.connect(host: "127.0.0.1", port: proxy.port, …)
-  #   proxy.stall    # swallows the bytes of current and new connections
-  #   proxy.resume   # forwards new connections; stalled ones stay stalled
+  #   proxy.stall    # drops the bytes of current and new connections
+  #   proxy.resume   # forwards new connections; stalled connections stay stalled
   #   proxy.close
   #
-  # A block changes what the server sends: `StallingProxy.new(5432) { |bytes| … }`.
+  # A block can change what the server sends: `StallingProxy.new(5432) { |bytes| … }`.
   class StallingProxy
     attr_reader :port
 
@@ -24,7 +24,7 @@ module Castellan
       @threads = [Thread.new { accept }]
     end
 
-    # @param new_connections [Boolean] whether to stall these, too; a cancel request opens a new one
+    # @param new_connections [Boolean] whether to stall new connections, too; a cancel request opens one
     def stall(new_connections: true)
       @stalls = new_connections
       @pairs.each { |pair| pair[:stalled] = true }

@@ -5,7 +5,6 @@ require "stringio"
 require "tmpdir"
 require_relative "../../bin/support/test_run"
 
-# The arguments of bin/test and the summary of a run.
 class TestRunTest < Minitest::Test
   def test_a_missing_file_is_named_before_the_installation
     said = StringIO.new

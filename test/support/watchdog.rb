@@ -1,12 +1,13 @@
 # frozen_string_literal: true
 
-# Stops the leftovers of a test process. test/support/servers.rb starts it and writes one JSON array per line:
+# Stops the processes that a test process leaves. test/support/servers.rb starts it and writes a JSON array
+# per line:
 #
 #   ["watch", 4711, "TERM"]               a process group was started
 #   ["forget", 4711]                      it was stopped
 #   ["remove", "/tmp/castellan-test-x"]   a directory to remove at the end
 #
-# When standard input closes, each group still watched gets its signal, then KILL.
+# When standard input closes, sends its signal to each process group that is still watched, then KILL.
 require "fileutils"
 require "json"
 

@@ -7,17 +7,18 @@ require_relative "models"
 require_relative "page"
 require_relative "serializers"
 
-# Mail logs as JSON:API on Roda and Sequel, rendered with jsonapi-serializer: the same documents as the Rails app beside it.
+# Mail logs as JSON:API with Roda, Sequel and jsonapi-serializer: the same documents as the Rails app.
 #
 #   PORT=9293 bundle exec puma -C config/puma.rb
 #   curl -g -H "Authorization: Bearer $(../bin/token)" 'http://127.0.0.1:9293/mail-logs?include=category,company&page[number]=2'
 #
-# Read only. `sort`, `filter` and `fields` are refused rather than ignored. LOG_LEVEL=debug shows the SQL.
+# Read-only. `sort`, `filter` and `fields` are a 400, so that they are not ignored silently. LOG_LEVEL=debug
+# shows the SQL.
 class MailLogsApp < Roda
   MEDIA_TYPE = "application/vnd.api+json"
   RELATIONSHIPS = %w[category company].freeze
 
-  plugin :Integer_matcher_max # an id that no database integer holds is not found
+  plugin :Integer_matcher_max # 404 for an id that exceeds the integers of the database
   plugin :default_headers, "content-type" => MEDIA_TYPE
   plugin :not_found do
     problem(404, "Record not found", "There is nothing at #{request.path}.")
@@ -68,7 +69,7 @@ class MailLogsApp < Roda
 
   def document(serializer, records, options)
     hash = serializer.new(records, options).serializable_hash
-    hash[:included]&.sort_by! { |resource| [resource[:type], resource[:id].to_i] } # as jsonapi-resources sends them
+    hash[:included]&.sort_by! { |resource| [resource[:type], resource[:id].to_i] } # the same order as jsonapi-resources
     JSON.generate(hash)
   end
 

@@ -18,7 +18,8 @@ class MailLog < Sequel::Model
   end
 end
 
-# A row of a database view: the totals of one company. The view has no primary key; the company's is used.
+# A row of a database view with the totals of a company. The view has no primary key, so it uses the
+# company's.
 class CompanyStatistic < Sequel::Model
   set_primary_key :company_id
 

@@ -9,9 +9,9 @@
 class Page
   SIZE = 20
   MAXIMUM_SIZE = 100
-  LARGEST_NUMBER = 1_000_000_000 # above it the offset overflows the database's integer
+  LARGEST_NUMBER = 1_000_000_000 # with a larger number, the offset overflows the integers of the database
 
-  # Raised for an invalid page; the message may be shown to the client.
+  # Raised for an invalid page. The message is for the client.
   class Invalid < StandardError
     attr_reader :parameter
 
@@ -34,9 +34,9 @@ class Page
     freeze
   end
 
-  # @yieldparam number [Integer] a page's number
-  # @yieldreturn [String] its URL
-  # @return [Hash{String => String}] the existing pagination links of JSON:API
+  # @yieldparam number [Integer] the number of a page
+  # @yieldreturn [String] the URL of the page
+  # @return [Hash{String => String}] JSON:API's pagination links of existing pages
   def links(record_count)
     last = [(record_count + size - 1) / size, 1].max
     numbers = { "first" => 1, "prev" => (number - 1 if number > 1), "next" => (number + 1 if number < last), "last" => last }

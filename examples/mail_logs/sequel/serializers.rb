@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
 require "active_support"
-require "active_support/core_ext/object" # jsonapi-serializer calls blank? and dasherize without requiring them
+require "active_support/core_ext/object" # jsonapi-serializer uses blank? and dasherize without requiring them
 require "active_support/core_ext/string"
 require "bigdecimal"
 require "jsonapi/serializer"
 
-# Base of the serializers: keys with dashes and decimals as strings ("12149.18"), like jsonapi-resources.
+# Base of the serializers: keys with dashes, decimals as strings ("12149.18"), like jsonapi-resources.
 module Dashed
   def self.included(serializer)
     serializer.include JSONAPI::Serializer
@@ -15,7 +15,7 @@ module Dashed
   end
 
   module ClassMethods
-    # SQLite returns the computed columns of a view as floats, which are converted by their digits.
+    # SQLite returns the computed columns of a view as floats; their digits are converted.
     def decimals(*names)
       names.each { |name| attribute(name) { |record| record[name] && BigDecimal(record[name].to_s).to_s("F") } }
     end

@@ -2,25 +2,25 @@
 
 require "jwt"
 
-# Bearer-token authentication of both mail log apps: a JSON Web Token (RFC 7519) in the Authorization header (RFC 6750).
+# Authenticates both mail log apps by a JSON Web Token (RFC 7519) in the Authorization header (RFC 6750).
 #
 #   token = BearerToken.issue(subject: "1", expires_at: Time.now + 3600)
 #   BearerToken.claims("Bearer #{token}") # => {"sub" => "1", "exp" => 1794052800}
 #   BearerToken.claims("Bearer x")        # raises BearerToken::Invalid
 #
-# Accepts only HS256 and requires `exp`. The secret is MAIL_LOGS_JWT_SECRET, read once at boot. Its default is
-# public: do not copy it into your own app.
+# Accepts only HS256 and requires `exp`. Reads the secret MAIL_LOGS_JWT_SECRET once, at boot. The default
+# secret is public: do not copy it into your app.
 module BearerToken
   ALGORITHM = "HS256"
   CHALLENGE = %(Bearer realm="mail-logs")
   DEFAULT_SECRET = "an-example-secret-that-everybody-can-read-in-the-repository"
-  MINIMUM_BYTES = 32 # RFC 7518, 3.2: a key of the hash's size or larger
+  MINIMUM_BYTES = 32 # RFC 7518, 3.2: the key must not be shorter than the hash
 
-  # Raised if the header contains no valid token; the message may be shown to the client.
+  # Raised if the header has no valid token. The message is for the client.
   class Invalid < StandardError; end
 
   # @return [String] the secret
-  # @raise [ArgumentError] if it is shorter than 32 bytes; with an empty key, anybody could sign
+  # @raise [ArgumentError] if it is shorter than 32 bytes; with an empty key, everybody could sign tokens
   def self.checked(secret)
     return secret.dup.freeze if secret.bytesize >= MINIMUM_BYTES
 
@@ -48,7 +48,7 @@ module BearerToken
     JWT.encode({ "sub" => subject, "exp" => Integer(expires_at) }, SECRET, ALGORITHM)
   end
 
-  # @return [String] the body of a 401, a JSON:API error document
+  # @return [String] the body of a 401: a JSON:API error document
   def self.error_document(invalid)
     JSON.generate(errors: [{ status: "401", title: "Unauthorized", detail: invalid.message }])
   end

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-# Converts DATABASE_URL, which both mail log apps read, to the syntax of each library.
+# Converts DATABASE_URL to the format of each library.
 #
 #   url = DatabaseUrl.new("sqlite:///data/mail_logs.sqlite3")
 #   url.for_active_record # => "sqlite3:/data/mail_logs.sqlite3"
 #   url.for_sequel        # => "sqlite:///data/mail_logs.sqlite3"
 #
-# Accepts postgres:// and postgresql:// (unchanged) and absolute paths of SQLite files as sqlite3:/path,
-# sqlite:/path, sqlite3:///path and sqlite:///path. Default: mail_logs.sqlite3 beside the two apps. In-memory
-# databases raise, because two processes cannot share one.
+# Accepts postgres:// and postgresql:// unchanged, and the absolute path of a SQLite file as sqlite3:/path,
+# sqlite:/path, sqlite3:///path or sqlite:///path. The default is mail_logs.sqlite3 in the folder of the
+# example. Raises for an in-memory database, because two processes cannot share it.
 class DatabaseUrl
   DEFAULT = "sqlite3:#{File.expand_path("../mail_logs.sqlite3", __dir__)}".freeze
   POSTGRES = %r{\Apostgres(ql)?://}
@@ -16,7 +16,7 @@ class DatabaseUrl
 
   attr_reader :path
 
-  # @raise [ArgumentError] for other URLs
+  # @raise [ArgumentError] for another URL
   def initialize(url = ENV.fetch("DATABASE_URL", ""))
     @url = url.empty? ? DEFAULT : url
     return if postgres?
@@ -29,17 +29,17 @@ class DatabaseUrl
     POSTGRES.match?(@url)
   end
 
-  # @return [String] as ActiveRecord reads it
+  # @return [String] for ActiveRecord
   def for_active_record
     postgres? ? @url : "sqlite3:#{path}"
   end
 
-  # @return [String] as Sequel reads it
+  # @return [String] for Sequel
   def for_sequel
     postgres? ? @url : "sqlite://#{path}"
   end
 
-  # @return [String] the URL without its password, for messages
+  # @return [String] without the password, for messages
   def to_s
     postgres? ? @url.sub(%r{(://[^:/@]*):[^@/]*@}, '\1:…@') : for_active_record
   end

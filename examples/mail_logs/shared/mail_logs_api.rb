@@ -2,14 +2,14 @@
 
 require "bigdecimal"
 
-# Declares the documents of both apps once. The resources refer to models by name; each app defines its own:
+# Declares the documents of both apps. The resources name their models by a string, so each app uses its own:
 # ActiveRecord in rails/, Sequel in sequel/.
 module MailLogsApi
   # Base class of the resources.
   class ApplicationResource < Castellan::Resource
     key_transform :dash
 
-    # SQLite returns the computed columns of a view as floats, which are converted by their digits.
+    # SQLite returns the computed columns of a view as floats; their digits are converted.
     def self.decimals(*names)
       names.each { |name| attribute(name, columns: name) { |row| row[name] && BigDecimal(row[name].to_s).to_s("F") } }
     end

@@ -6,14 +6,15 @@ require_relative "database_url"
 require_relative "schema"
 require_relative "seeds"
 
-# Creates and fills the database of the mail log apps; `bin/setup` installs the gems first.
+# Creates and fills the database of the mail log apps. `bin/setup` installs the gems before.
 #
 #   DATABASE_URL=sqlite3:/data/mail_logs.sqlite3 MULTIPLIER=2 ruby shared/setup.rb
 #
-# Does nothing if the same code has filled the database with the same multiplier. Otherwise it drops its tables, if
-# an earlier run marked them. Runs in one transaction.
+# Does nothing if the same code has filled the database with the same multiplier. Otherwise it drops the
+# tables that an earlier run marked. Runs in one transaction.
 class Setup
-  # Raised if foreign tables have the same names, the database is unreachable, or the multiplier is not a number.
+  # Raised if other tables have the same names, the database is unreachable, or the multiplier is not a
+  # number.
   class Refused < StandardError; end
 
   def initialize(url: DatabaseUrl.new, multiplier: ENV.fetch("MULTIPLIER", "1"))
@@ -22,7 +23,7 @@ class Setup
     raise Refused, "MULTIPLIER is #{multiplier.inspect}: write a whole number, 1 or more" unless @multiplier&.positive?
   end
 
-  # @return [String] what was done, for a person
+  # @return [String] a sentence about what was done
   def call
     Sequel.connect(@url.for_sequel) { |database| fill(database) }
   rescue Sequel::DatabaseConnectionError => e
@@ -60,7 +61,7 @@ class Setup
     database[:mail_logs_seeds].insert(fingerprint: fingerprint)
   end
 
-  # A digest of the code that creates the rows, so that an old database is filled anew.
+  # A digest of the code that creates the rows, so that an outdated database is filled again.
   def fingerprint
     sources = %w[schema.rb seeds.rb].map { |name| File.binread(File.join(__dir__, name)) }
     "#{@multiplier}-#{Digest::SHA256.hexdigest(sources.join)[0, 16]}"

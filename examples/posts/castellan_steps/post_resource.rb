@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The JSON of `to_json(include: %i[author comments])`, declared.
+# Declares the JSON of `to_json(include: %i[author comments])`.
 class PostResource < Castellan::Resource
   format :nested
   model Post

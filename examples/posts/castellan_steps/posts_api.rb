@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# The steps with Castellan, as Rack applications in config.ru. They answer the same requests; the resources declare
-# the documents.
+# The steps with Castellan, as Rack applications in config.ru. They serve the same requests, with documents
+# that the resources declare.
 module PostsApi
   WHOLE = %i[author comments].freeze
   TOKEN = /\ABearer (.+)\z/

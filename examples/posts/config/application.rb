@@ -8,13 +8,13 @@ require "action_controller/railtie"
 
 Bundler.require(*Rails.groups)
 
-# A slow feed of posts in nested JSON, with one endpoint per layer of caching: `config/routes.rb` lists them,
-# `steps.yml` describes them.
+# A slow feed of posts as nested JSON, with an endpoint for each layer of caching. `config/routes.rb` lists
+# the endpoints, and `steps.yml` describes them.
 #
 #   bin/setup && PORT=3000 bundle exec puma -C config/puma.rb
 #   curl -H 'Authorization: Bearer viewer-1' 'http://127.0.0.1:3000/posts/naive'
 #
-# WITH_CASTELLAN=1 adds the steps that use Castellan; without it the gem is not loaded.
+# WITH_CASTELLAN=1 adds the steps with Castellan. Without it, the gem is not loaded.
 module PostsExample
   class Application < Rails::Application
     config.load_defaults 7.2

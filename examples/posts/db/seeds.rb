@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Inserts the same rows each time, in bulk, ids ascending per parent: five authors with a hundred published posts
-# and fifteen drafts each, four to eight comments per post. MULTIPLIER=n multiplies the posts of each author.
-# The bearer token of user 1 is `viewer-1`, and so on.
+# Inserts the same rows each time, in bulk: five authors with a hundred published posts and fifteen drafts
+# each, and four to eight comments per post. Ids ascend with those of the parents. MULTIPLIER=n multiplies the
+# posts of each author. User 1 has the bearer token `viewer-1`, and so on.
 class Seeds
   AUTHORS = %w[Ada Barbara Grace Radia Sophie].freeze
   READERS = %w[Alan Bjarne Carol Donald Edsger Frances Hedy Ines Jean Ken Lois Margaret Niklaus Ole Tony].freeze
@@ -43,7 +43,7 @@ class Seeds
     add AccessToken, at, user_id: id, digest: AccessToken.digest("viewer-#{id}")
   end
 
-  # The authors take turns; every author's drafts are spread among the published posts.
+  # Authors take turns, and their drafts are spread among the published posts.
   def add_post(author_id, round)
     at = NOW - 400.days + (round * 5 + author_id) * 3_600 / self.class.multiplier + Rational(rand(1_000_000), 1_000_000)
     draft = round % (PUBLISHED + DRAFTS) % 8 == 7 || round % (PUBLISHED + DRAFTS) == 0
@@ -61,7 +61,6 @@ class Seeds
     end
   end
 
-  # Each user has read about half of the posts.
   def add_readings(post_id, at)
     (1..(AUTHORS.size + READERS.size)).each { |user_id| add Reading, at, user_id: user_id, post_id: post_id if rand(2).zero? }
   end

@@ -8,7 +8,7 @@ module Castellan
     # The command line of `bin/demo`: replays the stories, prints the ledger and writes the report.
     class Command
       DIRECTORY = "castellan-report"
-      # The report's text about each story.
+      # The texts of the report about each story.
       ABOUT = {
         "users" => { title: "Users", command: "bin/demo --only users",
                      about: "An index of users filtered by role, in JSON:API, and its way from seven queries a user to none of them. " \
@@ -29,8 +29,8 @@ module Castellan
         @options = { stories: Replay::STORIES, seconds: 5.0, runs: 3, directory: DIRECTORY, open: out.tty? }
       end
 
-      # @return [Integer] 0; 1 when a step could not be measured or sent something else than it must; 2 for wrong arguments; 130 when
-      #   interrupted, after printing the results so far
+      # @return [Integer] 0; 1 if a step could not be measured or its response was wrong; 2 for wrong
+      #   arguments; 130 after an interruption, which prints the results so far
       def call
         catch(:helped) { run(*parser.parse(@argv)) } || 0
       rescue OptionParser::ParseError, ConfigurationError => error
@@ -46,7 +46,7 @@ module Castellan
         raise OptionParser::InvalidArgument, "--runs #{@options[:runs]}: at least 1" unless @options[:runs].positive?
 
         replay = Replay.new(**@options.slice(:stories, :seconds, :runs), out: @err)
-        FileUtils.mkdir_p(@options[:directory]) # fails now, not after minutes of measuring
+        FileUtils.mkdir_p(@options[:directory]) # fail now, not after minutes of measuring
         status = replay(replay)
         show(replay) if replay.ledger.rows.any?
         status

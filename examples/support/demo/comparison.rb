@@ -4,14 +4,14 @@ require "json"
 
 module Castellan
   module Demo
-    # Compares two responses as parsed JSON, without the members that a step intends to change, and names the first
-    # difference by the id of its record and its member.
+    # Compares two JSON responses and describes the first difference by the record's id and the member.
     #
     #   Comparison.new(before, after, differs: ["/data/*/relationships/employee"]).difference
-    #   # => nil when they are equal, else "users 7, relationships.roles: 2 entries before, 1 entry after"
+    #   # => nil if they are equal, else "users 7, relationships.roles: 2 entries before, 1 entry after"
     #
-    # A pattern is a path from the root, with segments separated by `/`; `*` is every index or member. Its values are
-    # removed from both. The order of `included` has no meaning in JSON:API, so it is compared by type and id.
+    # A pattern is a path from the root with segments separated by `/`; `*` stands for any index or member.
+    # The values at these paths are removed from both responses. JSON:API does not define an order of
+    # `included`, so it is compared by type and id.
     class Comparison
       SHOWN = 60
       private_constant :SHOWN
@@ -89,7 +89,7 @@ module Castellan
         nil
       end
 
-      # Within a record the path starts again: "users 7, relationships.roles".
+      # Inside a record, the path starts again: "users 7, relationships.roles".
       def inside(path, node, key)
         label(node) ? [key] : [*path, key]
       end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Measures the limit of a server: BYTES constant bytes, created once.
+# Sends BYTES constant bytes, created once, to measure the limit of a server.
 body = "x" * Integer(ENV.fetch("BYTES"))
 headers = { "content-type" => "application/json", "content-length" => body.bytesize.to_s }.freeze
 

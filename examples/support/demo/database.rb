@@ -5,7 +5,7 @@ require "uri"
 
 module Castellan
   module Demo
-    # Selects the database of the examples: DATABASE_URL if its server responds, else embedded SQLite.
+    # Selects the database of the examples: DATABASE_URL if its server responds, otherwise SQLite.
     #
     #   Database.chosen("postgres://localhost/castellan", $stderr).environment   # => { "DATABASE_URL" => "postgres://…" }
     class Database
@@ -15,11 +15,11 @@ module Castellan
       HOW = "On Debian: apt-get install postgresql, then createdb castellan and DATABASE_URL=postgres:///castellan. Going on with SQLite."
       private_constant :PORT, :KNOWN, :MISSING, :HOW
 
-      # @return [String, nil] nil for SQLite in the examples' own files
+      # @return [String, nil] nil for SQLite, in the files of the examples
       attr_reader :url
 
       # @param url [String, nil]
-      # @param out [IO] told how to get the database when it is not there
+      # @param out [IO] receives a hint how to get the database if it is missing
       # @return [Database]
       def self.chosen(url, out)
         return new(nil) if url.to_s.empty?
@@ -36,11 +36,11 @@ module Castellan
         @url = url
       end
 
-      # Returns SQLite if an example could not be filled because the database is missing.
-      # @param error [Error] of the example's setup
-      # @param out [IO] told how to get the database
+      # Returns SQLite if the setup of an example failed because the database is missing.
+      # @param error [Error] the error of the setup
+      # @param out [IO] receives a hint how to get the database
       # @return [Database]
-      # @raise [Error] the given error if it has another cause
+      # @raise [Error] the given error, if it has another cause
       def instead(error, out)
         raise error unless url && error.message.match?(MISSING)
 
@@ -48,7 +48,7 @@ module Castellan
         Database.new(nil)
       end
 
-      # @return [Boolean] whether something listens there; a path of a file is taken as it is
+      # @return [Boolean] whether a server listens; true for the path of a file
       def there?
         uri = URI.parse(url)
         return true unless uri.scheme.to_s.start_with?("postgres")
@@ -60,12 +60,13 @@ module Castellan
         false
       end
 
-      # @return [Hash{String => String, nil}] for a process of an example; always says which, so that it inherits no other
+      # @return [Hash{String => String, nil}] always sets the variable, so that a process does not inherit
+      #   another value
       def environment
         { "DATABASE_URL" => url }
       end
 
-      # @return [String] without user and password
+      # @return [String] without user name and password
       def to_s
         url ? PublicUrl.of(url) : "SQLite"
       end

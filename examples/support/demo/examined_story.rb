@@ -2,9 +2,9 @@
 
 module Castellan
   module Demo
-    # A story whose figures are the cost of one request: the doctor examines each step in a process of the application.
+    # Examines a story's requests one by one: the doctor runs each step in a process of the application.
     #
-    # `unchanged` requests are sent before and after every step and must return the same JSON.
+    # Before and after every step it sends the `unchanged` requests, which must return the same JSON.
     class ExaminedStory
       FIGURES = %w[duration_ms sql_ms queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes].freeze
       private_constant :FIGURES
@@ -13,7 +13,7 @@ module Castellan
       # @param example [Example]
       # @param progress [Progress]
       # @param memory [Boolean] whether to count bytes, in a run that takes many times as long
-      # @param runs [Integer] measured runs of each request: the median of them counts
+      # @param runs [Integer] the number of measured runs of each request; the median counts
       def initialize(story, example, progress, memory: true, runs: 3)
         @story = story
         @example = example
@@ -23,7 +23,7 @@ module Castellan
         @unchanged = {}
       end
 
-      # @yieldparam row [Hash{Symbol => Object}] fields of the ledger's row, as soon as its step is measured
+      # @yieldparam row [Hash{Symbol => Object}] the fields of a ledger row, as soon as its step is measured
       # @return [void]
       def call(&block)
         plain, with_castellan = @story.steps.partition { |step| !step.with_castellan }

@@ -24,15 +24,16 @@ module Castellan
       attr_reader :directory
 
       # @param directory [String]
-      # @param environment [Hash{String => String}] beside RAILS_ENV and RACK_ENV, which are production
+      # @param environment [Hash{String => String}] in addition to RAILS_ENV and RACK_ENV, which are
+      #   production
       def initialize(directory, environment: {})
         @directory = File.expand_path(directory)
         @environment = { "RAILS_ENV" => "production", "RACK_ENV" => "production", "APP_ENV" => "production",
                          "BUNDLE_GEMFILE" => File.join(@directory, "Gemfile"), "RUBYOPT" => nil, **environment }
       end
 
-      # @param environment [Hash{String => String}] further variables
-      # @return [Example] the same application with them
+      # @param environment [Hash{String => String}] more variables
+      # @return [Example] the same application with these variables
       def with(environment)
         Example.new(directory, environment: { **@environment, **environment })
       end
@@ -59,10 +60,10 @@ module Castellan
       end
 
       # Examines requests in a process of the application, see {CLI::DoctorCommand}.
-      # @param targets [Array<Array(String, Boolean)>] paths, and whether each is measured or only answered
-      # @param runs [Integer] measured runs of each request, at the most
+      # @param targets [Array<Array(String, Boolean)>] paths, and whether to measure each or only to send it
+      # @param runs [Integer] the maximum number of measured runs of each request
       # @yieldparam row [Hash] the doctor's JSON of one request, with "body"
-      # @raise [Error] with the doctor's reason
+      # @raise [Error] with the reason that the doctor gives
       def doctor(targets, headers: {}, memory: true, runs: 3)
         Dir.mktmpdir("castellan-demo") do |bodies|
           requests = targets.flat_map { |target, measured| [measured ? "--get" : "--check", target] }
@@ -77,7 +78,7 @@ module Castellan
 
       private
 
-      # Not IO.popen, which on Ctrl-C would wait for the process instead of ending it.
+      # Not IO.popen, because on Ctrl-C it would wait for the process instead of ending it.
       def lines_of(command)
         return enum_for(:lines_of, command) unless block_given?
 
@@ -99,7 +100,7 @@ module Castellan
         Watchdog.forget(pid)
       end
 
-      # Starts a new process group, so that its children end with it.
+      # In a process group of its own, so that its child processes end with it.
       def start(environment, command, **streams)
         Bundler.with_unbundled_env do
           Process.spawn({ **@environment, **environment }, "bundle", "exec", *command, chdir: directory, pgroup: true, **streams)

@@ -5,7 +5,7 @@ require "net/http"
 
 module Castellan
   module Demo
-    # Sends single requests to an example's server, without measuring.
+    # Sends single requests to the server of an example, without measuring.
     #
     #   exchange = Exchange.new("http://127.0.0.1:41321", { "Authorization" => "Bearer …" })
     #   exchange.get("/posts/naive").body
@@ -29,9 +29,10 @@ module Castellan
         send_request(request)
       end
 
-      # Sends requests one after the other; `{id}` in a path or document is the id that the first one created.
-      # @param writes [Array<Hash{String => Object}>] method, path, status, and json for a document of JSON:API
-      # @raise [Error] for another status
+      # Sends requests one after the other. `{id}` in a path or document stands for the id that the first one
+      # created.
+      # @param writes [Array<Hash{String => Object}>] method, path, status, and json for a JSON:API document
+      # @raise [Error] if a status is another
       def write(writes)
         id = nil
         writes.each do |write|
@@ -46,7 +47,7 @@ module Castellan
         end
       end
 
-      # Returns the conditional headers of a client that has a response (RFC 9110, section 13.1).
+      # The conditional headers that a client sends with a stored response (RFC 9110, section 13.1).
       # @return [Hash{String => String}]
       def conditions(response)
         { "If-None-Match" => response["etag"], "If-Modified-Since" => response["last-modified"] }.compact

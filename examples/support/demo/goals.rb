@@ -2,7 +2,7 @@
 
 module Castellan
   module Demo
-    # Compares the goals with the ledger: each goal with the measured figure, and whether it is reached.
+    # Compares the goals with the measured figures of the ledger.
     #
     #   Goals.new(rows).to_a   # => [{ title: …, goal: "≥ 30 ×", measured: "41.2 ×", reached: true }, …]
     class Goals
@@ -18,15 +18,16 @@ module Castellan
       ].freeze
       private_constant :PAIRS
 
-      # Steps of posts whose rates are compared.
+      # Pairs of steps whose rates are compared.
       IN_TURNS = { "document" => "castellan", "castellan_public" => LoadedStory::LIMIT }.freeze
 
-      # @param rows [Array<Hash{Symbol => Object}>] fields of the ledger's rows, with the ids of their steps
+      # @param rows [Array<Hash{Symbol => Object}>] the fields of the ledger's rows, with the ids of their
+      #   steps
       def initialize(rows)
         @rows = rows.to_h { |row| [[row[:story], row[:id]], row] }
       end
 
-      # @return [Array<Hash{Symbol => Object}>] goals whose figures are in these rows
+      # @return [Array<Hash{Symbol => Object}>] the goals for which there are figures
       def to_a
         [
           goal("1,000 users: the Castellan resource beside the eager-loaded ActiveModel::Serializers, time", 30,

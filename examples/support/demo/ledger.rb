@@ -6,7 +6,7 @@ require "castellan/figures"
 
 module Castellan
   module Demo
-    # Collects the measurements of a story's steps and compares each step with the one before.
+    # Collects the measurements of a story's steps and compares each step with the previous one.
     #
     #   ledger = Castellan::Demo::Ledger.new
     #   ledger.add(story: "users", step: "baseline", duration_ms: 812.0, queries: 1_139, story_value: 7_795)
@@ -16,15 +16,15 @@ module Castellan
     #   ledger.to_json       # an array of rows, see Row::FIELDS
     #   Castellan::Demo::Ledger::ReportFiles.new(ledger).write("castellan-report")
     #
-    # Compares each step with the story's previous step that was not wrong, by requests_per_s if present, else
-    # by duration_ms. Differences within the tolerance are "same". A story's first step has no verdict. Not
-    # thread-safe.
+    # Compares a step with the last step of the story that was not wrong, by requests_per_s if present, else
+    # by duration_ms. Differences within the tolerance are "same". The first step of a story has no verdict.
+    # Not thread-safe.
     class Ledger
       TOLERANCE = 0.05
 
-      # @return [Float] the relative difference that counts as "same"
+      # @return [Float] the relative difference up to which figures are the "same"
       attr_reader :tolerance
-      # @return [Array<Row>] in the order they were added
+      # @return [Array<Row>] in the order in which they were added
       attr_reader :rows
 
       def initialize(tolerance: TOLERANCE)
@@ -35,9 +35,9 @@ module Castellan
       end
 
       # @param measurement [Measurement, nil] the cost of one unit of work
-      # @param load [#to_h, nil] a load test's result, see LoadTest::Summary#to_h
+      # @param load [#to_h, nil] the result of a load test, see LoadTest::Summary#to_h
       # @param wrong [String, nil] why the response is wrong: the first differing id and member
-      # @param reference [Boolean] true for a figure to compare with that is no step of the story; it has no
+      # @param reference [Boolean] whether this is a figure for comparison, not a step of the story; it has no
       #   verdict
       # @param fields [Hash] any of Row::FIELDS except verdict, and code: ("path:line"), command:
       # @return [Row]
@@ -50,7 +50,7 @@ module Castellan
         @rows.last
       end
 
-      # @return [Hash{String => Array<Row>}] rows by story, in order
+      # @return [Hash{String => Array<Row>}] the rows by story, in order
       def stories = rows.group_by(&:story)
 
       # @return [Row, nil]
@@ -63,7 +63,7 @@ module Castellan
       #   ledger.ratio("users", "Castellan resource", "eager loaded")                          # => 41.2, times as fast
       #   ledger.ratio("users", "Castellan resource", "eager loaded", on: :allocated_objects)  # => 512.0, times fewer
       #
-      # @return [Float, nil] above 1 if `step` is better; nil if a step or its figure is missing
+      # @return [Float, nil] above 1 if `step` is better; nil if a step or figure is missing
       def ratio(story, step, against, on: nil)
         ours = find(story, step)
         theirs = find(story, against)
@@ -79,7 +79,8 @@ module Castellan
       # @return [String] one table per story
       def to_markdown = MarkdownTables.new(self).to_s
 
-      # @param width [Integer] characters per line; the least important columns that do not fit are omitted
+      # @param width [Integer] characters per line; the least important columns are omitted until the table
+      #   fits
       # @return [String] one table per story, for a terminal
       def to_text(width: terminal_width) = MarkdownTables.new(self, width: width).to_s
 

@@ -2,27 +2,28 @@
 
 module Castellan
   module Demo
-    # A story whose figures are requests per second: each step is put under load over real sockets.
+    # Measures the requests per second of a story's steps, over real sockets.
     #
-    # One server runs the plain steps of an application and one the steps with Castellan. Before the load, the response
-    # is compared with that of the step it must equal. A published step may be wrong only after a change, which is made,
-    # checked and reverted.
+    # One server runs the plain steps of an application, another the steps with Castellan. Before the load,
+    # the response is compared with the response of the step that it must equal. A published step may be wrong
+    # only after a change; the change is made, checked and reverted.
     #
-    # Two steps that a goal compares are loaded in turns, because the speed of a machine changes during a demo.
+    # If a goal compares two steps, they are loaded alternately, because the speed of a machine changes during
+    # a demo.
     class LoadedStory
       CLIENTS = 10
-      TIMEOUT = 10 # seconds; a slower response counts as failed
-      WARM_UP_SECONDS = 0.3 # discarded
+      TIMEOUT = 10 # seconds; a slower response is a failure
+      WARM_UP_SECONDS = 0.3 # not counted
       TURNS = 5
       MOST_REQUESTS = 10_000 # per step
       LIMIT = "limit"
       private_constant :TIMEOUT, :WARM_UP_SECONDS, :TURNS, :MOST_REQUESTS
 
       # @param story [Story]
-      # @param examples [Hash{String, nil => Example}] by the step's `app`
-      # @param budget [Budget] of seconds of load
+      # @param examples [Hash{String, nil => Example}] by `app` of a step
+      # @param budget [Budget] the seconds of load
       # @param progress [Progress]
-      # @param in_turns [Hash{String => String}] a step => a later one, or {LIMIT}
+      # @param in_turns [Hash{String => String}] by step, the later step or {LIMIT} to load alternately
       def initialize(story, examples, budget:, progress:, in_turns: {})
         @story = story
         @examples = examples
@@ -33,15 +34,15 @@ module Castellan
         @loads = {}
       end
 
-      # @yieldparam row [Hash{Symbol => Object}] fields of a ledger's row, after each step
+      # @yieldparam row [Hash{Symbol => Object}] the fields of a ledger row, after each step
       # @return [void]
       def call(&block)
         @story.steps.chunk_while { |one, other| [one.app, one.with_castellan] == [other.app, other.with_castellan] }
               .each { |steps| serve(steps, &block) }
       end
 
-      # Measures how fast the same server sends constant bytes of the size of a step's response.
-      # @param id [String] of a step that was replayed
+      # Measures how fast the same server sends as many constant bytes as a step's response has.
+      # @param id [String] a step that was replayed
       # @return [Hash{Symbol => Object}]
       def limit(id)
         bytes = @bodies.fetch(id).bytesize
@@ -58,7 +59,7 @@ module Castellan
         example_of(steps.first).serve { |url| steps.each { |step| @progress.step(step.title) { yield row(step, url) } } }
       end
 
-      # A separate server, because it may run beside another.
+      # A separate server, because it may run at the same time as another one.
       def example_of(step) = @examples.fetch(step.app).with(step.with_castellan ? { "WITH_CASTELLAN" => "1" } : {})
 
       def serve_limit(bytes, &block)
@@ -78,7 +79,7 @@ module Castellan
           **figures(step, ["#{url}#{step.get}", { **@story.headers, **headers }]), **verdict }
       end
 
-      # The last request undoes the first, so that the page is as before.
+      # The last request undoes the first, so that the page does not change.
       def write(step, exchange)
         exchange.write(step.writes)
         difference = Comparison.new(@bodies.fetch(step.id), exchange.get(step.get).body, differs: []).difference or return
@@ -96,7 +97,8 @@ module Castellan
         end
       end
 
-      # @yieldparam target [Array(String, Hash)] URL and headers of the step loaded in turns with this one
+      # @yieldparam target [Array(String, Hash)] URL and headers of the step that is loaded alternately with
+      #   this one
       def beside(step, other)
         return serve_limit(@bodies.fetch(step.id).bytesize) { |url| yield [url, {}] } if other == LIMIT
 
@@ -104,7 +106,7 @@ module Castellan
         example_of(other).serve { |url| yield ["#{url}#{other.get}", @story.headers] }
       end
 
-      # @return [Array<Hash{Symbol => Numeric}>] of each
+      # @return [Array<Hash{Symbol => Numeric}>] the figures of each target
       def load(*targets)
         targets.each { |target| run(target, seconds: WARM_UP_SECONDS) }
         turns = targets.size > 1 ? TURNS : 1
@@ -137,7 +139,7 @@ module Castellan
         found || "it is not wrong here"
       end
 
-      # Returns the body that a client has after a change that the step does not notice.
+      # Returns the body that a client still gets after a change that the step misses.
       def wrong_after(step, exchange)
         before = exchange.get(step.get)
         exchange.change(step.wrong_after)
@@ -148,7 +150,7 @@ module Castellan
         exchange.change(step.wrong_after, step.wrong_after.fetch("restore"))
       end
 
-      # Requests the compared step again if the same server has it, because a change may lie between.
+      # If the same server has the step to compare with, requests it again, because the data may have changed.
       def difference(step, body, exchange)
         reference = @story.step(step.compared_with)
         expected = reference.app == step.app && !reference.with_castellan ? exchange.get(reference.get).body : @bodies.fetch(reference.id)

@@ -2,13 +2,13 @@
 
 module Castellan
   module Demo
-    # Shows the current step: a bar on a terminal if tty-progressbar is installed, else one line per step.
+    # Shows the current step: as a bar on a terminal with tty-progressbar, else as a line per step.
     #
     #   progress = Progress.new($stderr, total: 37)
-    #   progress.step("posts: naive") { measure }   # => what the block returned
+    #   progress.step("posts: naive") { measure }   # => the result of the block
     class Progress
       # @param out [IO]
-      # @param total [Integer] steps
+      # @param total [Integer] the number of steps
       def initialize(out, total:)
         @out = out
         @total = total
@@ -26,7 +26,7 @@ module Castellan
         result
       end
 
-      # @return [Float] seconds since it was made
+      # @return [Float] seconds since the start
       def elapsed
         (Clock.monotonic_ns - @started_ns) / 1e9
       end
@@ -37,7 +37,7 @@ module Castellan
         require "tty-progressbar"
         TTY::ProgressBar.new("[:bar] :current/:total :elapsed :step", total: @total, width: 24, output: @out, clear: true)
       rescue LoadError
-        nil # prints lines
+        nil # without the gem, print lines
       end
 
       def line(title)

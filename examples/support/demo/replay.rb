@@ -2,24 +2,24 @@
 
 module Castellan
   module Demo
-    # Replays all stories and collects the figures of the ledger and its report.
+    # Replays all stories and collects the figures for the ledger and its report.
     #
     #   replay = Replay.new(stories: %w[users posts mail_logs], seconds: 5, out: $stderr)
-    #   replay.call          # fills databases that are empty, measures every step
+    #   replay.call          # fills empty databases, measures every step
     #   replay.ledger        # => Ledger
     #   replay.goals         # => [{ title:, goal:, measured:, reached: }, …]
     class Replay
       STORIES = %w[users posts mail_logs].freeze
-      # The users story at the size of its goal: the last step of ActiveRecord, and Castellan.
+      # The users story at the size of its goal: the last step with ActiveRecord, and Castellan.
       LARGE = %w[last_login castellan].freeze
       LARGE_USERS = "1000"
       EXAMPLES = File.expand_path("../..", __dir__)
       private_constant :EXAMPLES
 
       # @param stories [Array<String>] of {STORIES}
-      # @param seconds [Numeric] of load for each step
-      # @param runs [Integer] measured runs of each request that is examined alone
-      # @param out [IO] for progress
+      # @param seconds [Numeric] seconds of load for each step
+      # @param runs [Integer] the number of measured runs of each request that is examined
+      # @param out [IO] shows the progress
       # @raise [ConfigurationError]
       def initialize(stories: STORIES, seconds: 5, runs: 3, out: $stderr)
         unknown = stories - STORIES
@@ -34,7 +34,7 @@ module Castellan
         @progress = nil
       end
 
-      # If it is interrupted, {#ledger} has the results so far.
+      # After an interruption, {#ledger} has the results so far.
       # @return [self]
       def call
         @names.each { |name| prepare(name) }
@@ -54,7 +54,7 @@ module Castellan
         Goals.new(@rows).to_a
       end
 
-      # Further ratios for the report.
+      # More ratios for the report.
       # @return [Array<Hash{Symbol => Object}>] see {Ledger::ReportFiles}
       def ratios
         Goals.new(@rows).ratios
@@ -112,7 +112,7 @@ module Castellan
         loaded + (@names.include?("users") ? story("users").steps.size + LARGE.size : 0)
       end
 
-      # Number of steps that are put under load, with the limit.
+      # The number of steps with load, including the limit.
       def loaded
         (@names - ["users"]).sum { |name| story(name).steps.size } + (@names.include?("posts") ? 1 : 0)
       end

@@ -4,13 +4,15 @@ require "yaml"
 
 module Castellan
   module Demo
-    # One published story: its steps in order, from `steps.yml` of an example, whose head documents the keys.
+    # Reads a published story: its steps in order, from `steps.yml` of an example.
     #
     #   story = Story.read("examples/users")
     #   story.steps.first.get   # => "/users/baseline?role=…"
+    #
+    # The head of steps.yml documents the keys.
     class Story
-      # One step, an endpoint. `app` is a folder of the example if it has several applications. `writes` are
-      # requests that are sent once, see {Exchange#write}.
+      # One step, an endpoint. `app` is a folder of the example if it has several applications.
+      # `writes` are requests to send once, see {Exchange#write}.
       Step = Struct.new(:id, :title, :get, :told, :compared_with, :differs, :reason, :code, :with_castellan, :story_value, :app,
                         :conditional, :wrong_after, :writes, :headers, keyword_init: true) do
         def initialize(**)
@@ -18,16 +20,16 @@ module Castellan
           freeze
         end
 
-        # @return [Step] copy without the published figures
+        # @return [Step] a copy without the published figures
         def with(compared_with)
           Step.new(**to_h, compared_with: compared_with, story_value: nil)
         end
       end
 
-      # @return [String] the example's folder
-      # @return [String] the story's name in the ledger
-      # @return [Hash{String => String}] headers of every request
-      # @return [Array<String>] paths whose responses no step may change
+      # @return [String] the folder of the example
+      # @return [String] the name of the story in the ledger
+      # @return [Hash{String => String}] the headers of every request
+      # @return [Array<String>] the paths whose responses no step may change
       # @return [Array<Step>]
       attr_reader :directory, :name, :headers, :unchanged, :steps
 
@@ -53,8 +55,8 @@ module Castellan
         File.join("examples", File.basename(directory), step.code)
       end
 
-      # @param ids [Array<String>] ids of the steps to keep; each is compared with the one before it
-      # @param as [String] the name in the ledger
+      # @param ids [Array<String>] the ids of the steps to keep; each is compared with the previous one
+      # @param as [String] the name of the story in the ledger
       # @return [Story]
       def only(ids, as:)
         steps = ids.each_with_index.map { |id, index| step(id).with(index.zero? ? nil : ids[index - 1]) }

@@ -4,14 +4,15 @@ require "rbconfig"
 
 module Castellan
   module Demo
-    # Ends the processes of the examples with the demo, also if it is killed: a small process reads their ids from a
-    # pipe and kills their groups when the pipe closes.
+    # Ends the processes of the examples when the demo ends, even if it is killed.
     #
     #   pid = Process.spawn("puma", pgroup: true)
     #   Watchdog.watch(pid)
-    #   Watchdog.forget(pid)   # after it was waited for
+    #   Watchdog.forget(pid)   # after waiting for the process
     #
-    # Only for leaders of a process group (`pgroup: true`).
+    # A small process reads the process ids from a pipe and kills their groups when the pipe closes.
+    #
+    # The process must be the leader of a process group (`pgroup: true`).
     module Watchdog
       PROGRAM = <<~RUBY
         trap("INT", "IGNORE")
@@ -27,7 +28,7 @@ module Castellan
 
       module_function
 
-      # @param pid [Integer] of a process group's leader
+      # @param pid [Integer] the leader of a process group
       def watch(pid) = tell("watch #{pid}")
 
       # @param pid [Integer]

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The steps with Castellan: the same requests; the resources declare the documents.
+# The steps with Castellan: the same requests, with documents that the resources declare.
 class CastellanUsersController < ApplicationController
   def resource
     answer_with UserResource

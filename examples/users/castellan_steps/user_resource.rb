@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The same document, declared. Castellan derives the queries and instantiates no model.
+# Declares the same document. Castellan derives the queries and instantiates no models.
 class UserResource < Castellan::Resource
   model User
   attributes :email, :first_name, :last_name

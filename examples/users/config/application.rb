@@ -8,14 +8,14 @@ require "action_controller/railtie"
 
 Bundler.require(*Rails.groups)
 
-# A slow index of users in JSON:API, with one endpoint per step that makes it faster: `config/routes.rb` lists
-# them, `steps.yml` describes them.
+# A slow index of users in JSON:API, with an endpoint for each step that makes it faster. `config/routes.rb`
+# lists the endpoints, and `steps.yml` describes them.
 #
 #   bin/setup && PORT=3000 bundle exec puma -C config/puma.rb
 #   curl -H 'Authorization: Bearer castellan-demo' 'http://127.0.0.1:3000/users/baseline?role=Administrator,Manager'
 #
-# WITH_CASTELLAN=1 adds the steps that use Castellan; without it the gem is not loaded. With PROFILE_SECRET,
-# requests with a token signed by it are profiled and shown at /castellan, also in production.
+# WITH_CASTELLAN=1 adds the steps with Castellan. Without it, the gem is not loaded. With PROFILE_SECRET,
+# requests with a token that is signed with it are profiled and shown at /castellan, in production, too.
 module UsersExample
   class Application < Rails::Application
     config.load_defaults 7.2

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# One controller per step, in the order of steps.yml.
+# A controller for each step, in the order of steps.yml.
 Rails.application.routes.draw do
   scope "/users", module: "users" do
     get "baseline", to: "baseline#index"

@@ -16,7 +16,7 @@ ActiveRecord::Schema[7.2].define do
   create_table :assignments do |t|
     t.references :user, null: false
     t.references :role, null: false
-    t.boolean :direct, null: false, default: true # false: it came with a group
+    t.boolean :direct, null: false, default: true # false: assigned through a group
     t.timestamps
   end
 
@@ -41,7 +41,7 @@ ActiveRecord::Schema[7.2].define do
 
   create_table :authentication_tokens do |t|
     t.references :user, null: false, index: false
-    t.boolean :on_behalf, null: false, default: false # support staff was logged in as this user
+    t.boolean :on_behalf, null: false, default: false # a supporter was logged in as this user
     t.datetime :last_used_at, null: false
     t.timestamps
     t.index %i[user_id on_behalf id]

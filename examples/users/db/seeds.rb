@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# Inserts the same rows each time, in bulk, ids ascending per parent. With MULTIPLIER=n, n times 162 users match
-# `?role=Administrator,Manager`, and half as many others do not; with USERS=n, exactly n match.
+# Inserts the same rows each time, in bulk. Ids ascend with those of the parents. With MULTIPLIER=n, n times
+# 162 users match `?role=Administrator,Manager`, and half as many do not match; with USERS=n, exactly n users
+# match.
 class Seeds
   IN_ANSWER = 162
   FILTERED = %w[Administrator Manager].freeze
@@ -38,7 +39,6 @@ class Seeds
 
   private
 
-  # Two of three users match.
   def add_user(index)
     first_name, last_name = FIRST_NAMES.sample(random: @random), LAST_NAMES.sample(random: @random)
     email = "#{first_name}.#{last_name}.#{index + 1}@example.org".downcase.tr("é", "e")
@@ -49,7 +49,7 @@ class Seeds
     add_tokens(user_id, index)
   end
 
-  # A quarter of the matching users have both roles; all users have others.
+  # A quarter of the matching users have both roles. All users have other roles, too.
   def add_assignments(user_id, in_answer)
     filtered = in_answer ? [[0], [1], [1], [0, 1]].sample(random: @random) : []
     others = (2...TITLES.size).to_a.sample(1 + rand(3), random: @random)
@@ -62,7 +62,7 @@ class Seeds
     end
   end
 
-  # About five per user, none for every tenth; support staff often used the newest one.
+  # About five per user, and none for every tenth user. The newest one was often used by a supporter.
   def add_tokens(user_id, index)
     return if index % 10 == 9
 

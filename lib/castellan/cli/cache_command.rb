@@ -2,17 +2,18 @@
 
 module Castellan
   module CLI
-    # Runs `castellan cache explain PATH`: what a request finds in the caches, under which key, and why not.
+    # Runs `castellan cache explain PATH`: shows the cache keys of a request, and why they hit or miss.
     #
     #   Castellan::CLI::CacheCommand.new(%w[explain /posts?include=author config.ru]).call # => 0
     #
-    # Sends the request twice, in this process: the first shows what other processes have kept in a shared store.
+    # Sends the request twice in this process. The first one shows what other processes stored in a shared
+    # cache.
     class CacheCommand < Command
       USAGE = "castellan cache explain PATH [config.ru | app.rb] [-H 'Name: value'] [--env production]"
       HEADERS = %w[etag cache-control vary content-encoding].freeze
       private_constant :HEADERS
 
-      # Observes a request: its documents, what `Castellan.cache` was asked for, reads of caches, and the number of queries.
+      # Observes a request: documents, calls of `Castellan.cache`, cache reads, and the number of queries.
       class Seen
         attr_reader :documents, :fetches, :looks, :queries
 

@@ -4,7 +4,7 @@ require "optparse"
 
 module Castellan
   module CLI
-    # Base class of the commands: reads the options, and turns errors into messages and exit statuses.
+    # Base class of the commands. Parses options, and turns errors into messages and exit statuses.
     #
     #   class HelloCommand < Command
     #     USAGE = "castellan hello NAME"
@@ -17,10 +17,10 @@ module Castellan
     #     def run(name) = @out.puts(@loud ? name.upcase : name) || 0
     #   end
     class Command
-      # Raised for arguments that cannot be used: exit status 2.
+      # Raised for wrong arguments; the exit status is 2.
       class WrongArguments < Castellan::Error; end
 
-      # @return [String] name on the command line
+      # @return [String] the name on the command line
       def self.title = name[/(\w+)Command\z/, 1].downcase
 
       def initialize(argv, out: $stdout, err: $stderr)
@@ -29,7 +29,7 @@ module Castellan
         @err = err
       end
 
-      # @return [Integer] exit status: that of {#run}; 1 for an error of Castellan, 2 for wrong arguments
+      # @return [Integer] the exit status of {#run}; 1 after an error of Castellan, 2 for wrong arguments
       def call
         catch(:helped) { run(*parser.parse(@argv)) }
       rescue OptionParser::ParseError, WrongArguments => error
@@ -47,10 +47,10 @@ module Castellan
         end
       end
 
-      # Defines the command's own options.
+      # Override this to define options.
       def options(parser); end
 
-      # Defines -H; the values of one name replace each other.
+      # Defines -H. If a name is given twice, the last value counts.
       def header_option(parser, headers)
         parser.on("-H", "--header 'NAME: VALUE'", "a header; may be given again") do |line|
           name, value = line.split(":", 2)
@@ -60,7 +60,7 @@ module Castellan
         end
       end
 
-      # Loads the doctor late, because it needs rack and the list of commands does not.
+      # Loads the doctor late, because it needs rack, which the list of commands does not.
       def load_doctor
         require_relative "../doctor"
       rescue LoadError => error
@@ -69,7 +69,6 @@ module Castellan
         raise Castellan::Error, "rack is not here; run it in the application's folder and bundle: bundle exec #{self.class::USAGE}"
       end
 
-      # @return [Integer] the status
       def failed(message, status)
         @err.puts "castellan #{self.class.title}: #{message}"
         status

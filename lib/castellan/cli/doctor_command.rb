@@ -53,7 +53,7 @@ module Castellan
         options.on("--bodies DIR", "write each response's body there, as 1.body, 2.body …") { |dir| @options[:bodies] = dir }
       end
 
-      # @return [Array<Array(Doctor::RackRequest, Boolean)>] requests, and whether each is measured
+      # @return [Array<Array(Doctor::RackRequest, Boolean)>] the requests, and whether to measure each
       def requested
         @targets.map { |target, measured| [Doctor::RackRequest.new(target, verb: @options[:verb], headers: @headers), measured] } +
           @commands.map { |command| [Doctor::CurlCommand.parse(command).with(@headers), true] }
@@ -102,7 +102,7 @@ module Castellan
                      *(unpromised(comparison) if databases.any?), *("held back: #{held_back.join("; ")}" if held_back.any?)
       end
 
-      # Writes on connections outside of the ORMs are not rolled back.
+      # Writes through connections of other libraries are not rolled back.
       def unpromised(comparison)
         left_out = ", #{comparison.left_out} are not: reading them takes too long" if comparison.left_out.positive?
         "not rolled back: what the application writes on connections of its own (PG.connect) or in threads of Sequel; " \

@@ -4,12 +4,12 @@ require_relative "../load_test"
 
 module Castellan
   module CLI
-    # Runs `castellan load URL`, also `castellan siege`: a closed-loop load test with siege's figures.
+    # Runs `castellan load URL` (or `castellan siege`): a closed-loop load test with siege's figures.
     #
     #   Castellan::CLI::LoadCommand.new(%w[http://127.0.0.1:3000/posts -c 10 -t 5]).call # => 0
     #
-    # Exit status 0 if every request succeeded; 1 if one failed, nothing was measured or the URL is invalid; 2
-    # for an invalid option; 130 after Ctrl-C, which prints the figures so far.
+    # The exit status is 0 if every request succeeded; 1 if a request failed, nothing was measured or the URL
+    # is invalid; 2 for an invalid option; 130 after Ctrl-C, which prints the figures so far.
     class LoadCommand < Command
       INTERRUPTED = 130
       USAGE = "castellan load URL [options]"
@@ -46,7 +46,7 @@ module Castellan
                                reasons: result.reasons, elapsed_s: result.elapsed.round(3) }.merge(result.to_h))
       end
 
-      # Overwrites one line, on a terminal only.
+      # Overwrites one line, but only on a terminal.
       def progress
         return unless @err.respond_to?(:tty?) && @err.tty?
 

@@ -4,11 +4,11 @@ require "fileutils"
 
 module Castellan
   module CLI
-    # Runs `castellan new api NAME`: writes a JSON:API application of Rack and Sequel into a new folder.
+    # Runs `castellan new api NAME`: writes a JSON:API application with Rack and Sequel into a new folder.
     #
     #   Castellan::CLI::NewCommand.new(%w[api library]).call # => 0
     #
-    # Exit status 0; 1 if the folder exists; 2 for wrong arguments. Existing files are never changed.
+    # The exit status is 0; 1 if the folder exists; 2 for wrong arguments. Never changes existing files.
     class NewCommand < Command
       TEMPLATES = File.join(__dir__, "new_command")
       NAME = /\A[a-z][a-z0-9_-]{0,62}\z/

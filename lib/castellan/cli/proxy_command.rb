@@ -5,12 +5,13 @@ require "uri"
 
 module Castellan
   module CLI
-    # Runs `castellan proxy`: prints the configuration of a proxy in front of an application of Castellan.
+    # Runs `castellan proxy`: prints the configuration of a reverse proxy in front of an application.
     #
     #   Castellan::CLI::ProxyCommand.new(%w[nginx --app http://127.0.0.1:9292]).call   # => 0
     #
-    # The proxy keeps what Cache-Control allows ({Resource.cache_control}), and takes purges of {Purge} from `--purger`. With `--only`,
-    # these paths go to Castellan and everything else to `--rest`, the application as it was.
+    # The proxy caches what Cache-Control allows ({Resource.cache_control}) and accepts purges ({Purge}) from
+    # `--purger`. With `--only`, these paths go to Castellan and all others to `--rest`, the existing
+    # application.
     class ProxyCommand < Command
       KINDS = %w[nginx varnish haproxy].freeze
       USAGE = "castellan proxy nginx|varnish|haproxy [options] > FILE"
@@ -52,7 +53,7 @@ module Castellan
         raise OptionParser::InvalidArgument, "#{text} is no URL"
       end
 
-      # A value must not end the statement of the configuration that it is written into.
+      # Rejects values that would end the configuration statement in which they are inserted.
       def path!(text)
         return text.chomp("/") if text.match?(%r{\A/[\w./~%-]+\z})
 

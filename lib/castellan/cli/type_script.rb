@@ -4,11 +4,11 @@ require "json"
 
 module Castellan
   module CLI
-    # Writes the schemas of resources as TypeScript.
+    # Writes the schemas of resources as TypeScript interfaces.
     #
     #   puts TypeScript.new([PostResource.definition])   # export interface Post { type: "posts"; … }
     #
-    # `Post` is what a response has, `NewPost` and `PostChanges` what a request may have.
+    # `Post` is for responses; `NewPost` and `PostChanges` are for requests.
     class TypeScript
       HEAD = <<~TS
         // Written by `castellan types` from the application's resources. Do not edit.

@@ -2,11 +2,11 @@
 
 module Castellan
   module CLI
-    # Runs `castellan types`: prints the types of an application's resources in TypeScript.
+    # Runs `castellan types`: prints TypeScript types for the resources of an application.
     #
     #   Castellan::CLI::TypesCommand.new(%w[config.ru]).call # => 0
     #
-    # Exit status 0; 1 if the application does not boot or has no resources; 2 for wrong arguments.
+    # The exit status is 0; 1 if the application does not boot or has no resources; 2 for wrong arguments.
     class TypesCommand < Command
       USAGE = "castellan types [config.ru | app.rb] > app/javascript/api.d.ts"
 
@@ -25,7 +25,7 @@ module Castellan
         load_doctor
         Doctor::Application.boot(file, environment: @environment)
         Rails.application.eager_load! if defined?(Rails) && Rails.respond_to?(:application) && Rails.application
-        resources = Resource.subclasses.flat_map { |resource| [resource, *resource.descendants] } # the first subclass loads its methods
+        resources = Resource.subclasses.flat_map { |resource| [resource, *resource.descendants] } # loaded with the first subclass
         definitions = resources.select(&:name).sort_by(&:name).map(&:definition)
         raise Castellan::Error, "the application has no resources" if definitions.empty?
 

@@ -2,22 +2,21 @@
 
 module Castellan
   module Detect
-    # Reads associations of ActiveRecord models by public reflection and writes code for them.
+    # Reads associations of ActiveRecord models through public reflection and writes code for them.
     #
     #   ActiveRecordModels.link(User, :roles)        # => a {ModelAssociation}
     #   ActiveRecordModels.preload(employee: {})     # => "preload(:employee)"
     module ActiveRecordModels
-      # The name of the join model that ActiveRecord generates for has_and_belongs_to_many.
+      # ActiveRecord generates join models with this name for has_and_belongs_to_many.
       JOIN_MODEL = /(?:\A|::)HABTM_/
       CALCULATIONS = { "avg" => "average", "min" => "minimum", "max" => "maximum" }.freeze
       private_constant :JOIN_MODEL, :CALCULATIONS
 
       class << self
-        # Whether the class is an ActiveRecord model.
         def model?(owner) = defined?(ActiveRecord::Base) && owner.is_a?(Class) && owner <= ActiveRecord::Base
 
-        # @param _database [Integer, nil] not needed: statements name their models
-        # @return [Array<Class>] the models of a table, base classes only
+        # @param _database [Integer, nil] ignored: ActiveRecord's statements name their model
+        # @return [Array<Class>] the base classes that use the table
         def of_table(table, _database = nil)
           return [] unless defined?(ActiveRecord::Base)
 
@@ -41,7 +40,8 @@ module Castellan
 
         def all(model) = model.all
 
-        # @return [ActiveRecord::Relation, nil] one owner's records; nil if the scope takes the owner
+        # @return [ActiveRecord::Relation, nil] the records of one owner; nil if the scope takes the owner as
+        #   argument
         def relation(link)
           scope = link.model.reflect_on_association(link.name).scope
           return unless scope.nil? || scope.arity.zero?
@@ -54,26 +54,28 @@ module Castellan
         # @return [String] "preload(posts: :comments)"
         def preload(tree) = "preload(#{Preload.arguments(tree)})"
 
-        # The call to add for records that load one by one; see {SequelModels}, ActiveRecord needs none.
+        # Sequel needs one more call for records that are yielded one by one; ActiveRecord does not. See
+        # {SequelModels.unlisted}.
         def unlisted = ""
 
         # @param scope [String] "where(on_behalf: false).order(id: :desc)"
-        # @return [String] the declaration of an association that loads one chosen record
+        # @return [String] the declaration of an association with this scope that loads one record
         def scoped(name, link, scope)
           options = link.model.reflect_on_association(link.name).options.slice(:foreign_key, :primary_key, :as)
           "has_one :#{name}, -> { #{scope} }, class_name: #{link.target.name.inspect}" \
             "#{options.map { |key, value| ", #{key}: #{value.inspect}" }.join}"
         end
 
-        # The next four complete a condition, "Tag.where(id: values)", to one statement for all values.
+        # This and the next three methods extend the condition "Tag.where(id: values)" to one query for all
+        # values.
         # @param unique [Boolean] whether the column identifies a record
         # @return [String] "Tag.where(id: values).index_by(&:id)"
         def records(where, column, unique) = "#{where}.#{unique ? "index_by" : "group_by"}(&:#{column})"
 
-        # @return [String] code that returns the values that have rows
+        # @return [String] code that returns those of the values that have rows
         def existing(where, column) = "#{where}.distinct.pluck(:#{column})"
 
-        # @param function [String] of SQL
+        # @param function [String] a SQL function
         # @return [String] "Token.where(user_id: values).group(:user_id).count"
         def calculation(where, column, function, of)
           "#{where}.group(:#{column}).#{CALCULATIONS.fetch(function, function)}#{"(:#{of})" if of}"
@@ -82,27 +84,28 @@ module Castellan
         # @param columns [String] see {Shape#order}
         def order(columns) = "order(#{columns})"
 
-        # `insert_all` would skip duplicates silently.
+        # Not `insert_all`, which silently skips duplicates.
         def insert_many(model) = "#{model.name}.insert_all!(rows)"
 
-        # The model may belong to a database without a connection; its columns are unknown then.
+        # The columns are unknown if the model's database has no connection.
         def column?(model, name) = asked { model.column_names.include?(name) } || false
         def primary_key(model) = asked { model.primary_key }.to_s
 
-        # @param shape [Shape] of a statement that a subclass sent (single-table inheritance)
-        # @return [String, nil] the inheritance column
+        # @param shape [Shape]
+        # @return [String, nil] the inheritance column, if a subclass (single-table inheritance) sent the
+        #   statement
         def kind_column(shape)
           model = named(shape)
           model.inheritance_column if model && !model.base_class?
         end
 
-        # @return [Class, nil] the model that the statement's label names
+        # @return [Class, nil] the model in the statement's name
         def named(shape)
           model = Detect.model(shape.model)
           model if model?(model)
         end
 
-        # Whether the model declares this scope. A class method may do anything, but a scope only chooses rows.
+        # Whether the name is a declared scope. A scope only selects rows, but a class method may do anything.
         def scope?(model, name)
           model.respond_to?(name) && model.method(name).source_location&.first.to_s.end_with?("active_record/scoping/named.rb")
         end

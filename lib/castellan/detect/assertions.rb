@@ -2,7 +2,7 @@
 
 module Castellan
   module Detect
-    # Adds minitest assertions that a block does not repeat its queries.
+    # Adds minitest assertions that fail if a block repeats its queries.
     #
     #   class UsersTest < Minitest::Test
     #     include Castellan::Detect::Assertions
@@ -16,14 +16,15 @@ module Castellan
     #     end
     #   end
     #
-    # Requires `assert(condition, message)`, as in minitest and test-unit, and at least two records. `known:`
-    # ignores accepted findings. In GitHub Actions, `puts
-    # Castellan::Detect::Report.github(Castellan::Detect.watch { … })` annotates the lines to change.
+    # Needs `assert(condition, message)`, as in minitest and test-unit, and at least two records in the test
+    # data. To annotate the lines to change in GitHub Actions, write `puts
+    # Castellan::Detect::Report.github(Castellan::Detect.watch { … })`.
     module Assertions
-      # @param repeats [Integer] the number of statements of one shape that make a finding
-      # @param cached [Boolean] whether queries that ActiveRecord's query cache answers repeatedly fail, too
-      # @param known [KnownFindings, String, nil] accepted findings, or the path of their file
-      # @yield runs the code under test
+      # @param repeats [Integer] the number of queries of the same shape that make a finding
+      # @param cached [Boolean] whether to fail for repeated queries that ActiveRecord's query cache answered,
+      #   too
+      # @param known [KnownFindings, String, nil] findings to ignore, or the path of their file
+      # @yield the code under test
       # @return [Object] the result of the block
       def assert_no_repeated_queries(message = nil, repeats: 2, cached: false, known: nil)
         result = nil

@@ -2,8 +2,7 @@
 
 module Castellan
   module Detect
-    # Recognizes batch reads of a large set and the preloads of each batch, so that they are not reported as
-    # N+1.
+    # Recognizes batch reads of a large set, and their preloads, so that they are not reported as N+1.
     #
     #   batches = BatchReads.new(tally, links)
     #   batches.piece?(group)     # => true for find_each, in_batches, slices of ids, and for their preloads
@@ -15,7 +14,7 @@ module Castellan
         @links = links
       end
 
-      # Whether the group reads a large set in batches, or preloads an association of each batch.
+      # Whether the group reads a large set in batches, or preloads an association for each batch.
       def piece?(group)
         return true if group.preload?
         return false if @links.walk?(group)
@@ -23,7 +22,7 @@ module Castellan
         fetched?(group) || preloaded?(group) || levels?(group)
       end
 
-      # Reading a set in batches twice repeats its first page, which is not a finding either.
+      # Reading a set in batches twice repeats the query for its first page. This is not a finding either.
       def first?(group)
         shape = group.shape
         shape.single? && shape.order && @groups.any? do |other|
@@ -34,20 +33,18 @@ module Castellan
 
       private
 
-      # Whether the group is a batch read itself.
       def fetched?(group)
         return false if !group.shape.batch? || @links.walk?(group) || (group.count > 1 && group.different == 1)
 
         group.pieces.nil? || whole?(group)
       end
 
-      # Whether the group reads a tree level by level.
       def levels?(group)
         keyed?(group.shape) && group.shape.listed? && group.pieces && @links.preloads?(group, group) && rooted?(group) &&
           !siblings(group).intersect?([group.count, group.count + singly(group).sum(&:count)])
       end
 
-      # Whether an earlier statement read records of the table by another column, i.e. the roots of the tree.
+      # Whether an earlier statement found records of the table by another column: the roots of the tree.
       def rooted?(group)
         column = group.shape.list_column
         before(group).any? do |other|
@@ -56,7 +53,7 @@ module Castellan
         end
       end
 
-      # The same statement with a single value in place of the list.
+      # The same statement with a single value instead of the list.
       def singly(group)
         shape = group.shape
         @groups.select do |other|
@@ -76,7 +73,7 @@ module Castellan
 
       def siblings(group) = @loads.select { |load| load.order < group.order }.map(&:count)
 
-      # Whether the group reads a list of keys per batch of another read, like a manual preload.
+      # Whether the group reads a list of keys for each batch of another read, like a manual preload.
       def preloaded?(group)
         return false unless keyed?(group.shape) && group.shape.listed? && group.different > 1
 

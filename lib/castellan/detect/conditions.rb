@@ -2,15 +2,15 @@
 
 module Castellan
   module Detect
-    # Splits the WHERE clause of a fingerprint into the conditions that all must hold.
+    # Splits the WHERE clause of a fingerprint into conditions that must all hold.
     #
     #   Conditions.all("select * from versions where (project_id is null or project_id = ?) and open = ? limit ?")
     #   # => ["project_id is null or project_id = ?", "open = ?"], without outer parentheses
     #
-    # If only a subquery has conditions, returns those of the subquery.
+    # If only a subquery has conditions, returns the conditions of the subquery.
     module Conditions
       GROUP = /\((?:[^()]|\g<0>)*\)/
-      # The placeholder of a parenthesized group during parsing.
+      # Replaces a parenthesized group during parsing.
       MARK = /\u0001(\d+)\u0001/
       CLAUSE = / where (.*?)(?= (?:group by|order by|having|limit|offset|for|returning|union|window|fetch) |\z)/m
       BETWEEN = /( between \S+) and /

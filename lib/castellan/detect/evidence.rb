@@ -2,27 +2,28 @@
 
 module Castellan
   module Detect
-    # Finds eager loads that many requests never read.
+    # Finds eager loads that no request reads.
     #
-    #   evidence = Castellan::Detect::Evidence.new(0.01)   # a share of the requests
+    #   evidence = Castellan::Detect::Evidence.new(0.01)   # samples 1% of the requests
     #   evidence.watch { get("/users") }                   # for each request
     #   evidence.findings                                  # => [unused_eager_load: … take :posts out of the preload at …]
     #
-    # A finding needs `requests` observations of a load at one line, none of which read the association, at
-    # any endpoint. Associations that ever repeated queries are excluded, so that findings do not contradict
-    # each other. Associations that a JOIN loads are not judged, because conditions may need it. Keeps the MOST recently
-    # seen loads. Thread-safe. {Instrument::EagerInstrument} reports reads of associations only during sampled requests.
+    # A finding needs `requests` observations of an eager load at one line, and no read of the association at
+    # any endpoint. An association that ever repeated queries is excluded, so that two findings do not
+    # contradict each other, and so is an association that a JOIN loads, because conditions may need the JOIN.
+    # Keeps the last MOST loads. Thread-safe. {Instrument::EagerInstrument} reports reads of associations
+    # during sampled requests only.
     class Evidence
       MOST = 500
       REQUESTS = 20
 
-      # The observations of one association at one line. `model` is a class name, because classes may be
-      # reloaded.
+      # Sums up the observations of one association at one line.
+      # `model` is a class name, because classes may be reloaded.
       Entry = Struct.new(:site, :model, :association, :times, :records, :read)
       private_constant :Entry
 
-      # Observes one request and its threads: which associations it preloads, where, and which of them it uses. Its methods
-      # are called by {Recording} and {Instrument::EagerInstrument}.
+      # Records which associations a request and its threads preload, where, and which of them they read.
+      # {Recording} and {Instrument::EagerInstrument} call its methods.
       class Use
         include Enumerable
 
@@ -53,9 +54,9 @@ module Castellan
         end
       end
 
-      # @param share [Numeric, false, nil] the share of the requests to sample, from 0 to 1; false and nil mean 0
+      # @param share [Numeric, false, nil] the share of requests to sample, from 0 to 1; false and nil mean 0
       # @param requests [Integer] the number of observations that make a finding, 2 or more
-      # @raise [ConfigurationError] for a value outside of these limits
+      # @raise [ConfigurationError] if a value is out of range
       def initialize(share = 1, requests: REQUESTS)
         @share = Float(share || 0)
         @requests = Integer(requests)
@@ -68,8 +69,8 @@ module Castellan
         @lock = Mutex.new
       end
 
-      # Observes one request, if it is sampled.
-      # @yield runs the request
+      # Observes one request if it is sampled.
+      # @yield the request
       # @return [Object] the result of the block
       def watch(&work)
         use = self.begin or return yield
@@ -82,8 +83,8 @@ module Castellan
         end
       end
 
-      # Begins to observe reads of one request; call {#finish} after it.
-      # @return [Use, nil] an observer; nil if this request is not sampled
+      # Starts to observe the reads of one request; call {#finish} after it.
+      # @return [Use, nil] nil if this request is not sampled
       def begin
         return if @share.zero? || (@share < 1 && rand >= @share)
 
@@ -93,7 +94,7 @@ module Castellan
 
       # @param use [Use]
       # @param tally [Tally] the tally of the same request
-      # @return [Array<Finding>] the proven findings among this request's loads
+      # @return [Array<Finding>] the unused eager loads among the loads of this request
       def finish(use, tally)
         Instrument::EagerInstrument.unsubscribe
         observe(use, Verdict.new(tally).repetitions)
@@ -101,7 +102,7 @@ module Castellan
 
       # @param loads [Enumerable] see {Use#each}
       # @param findings [Array<Finding>] of any request; eager loads of their associations are never reported
-      # @return [Array<Finding>] the proven findings among the loads
+      # @return [Array<Finding>] the unused eager loads among these loads
       def observe(loads, findings = [])
         @lock.synchronize do
           findings.each { |one| @repeated[one.association] = true if one.association && one.repeats? && @repeated.size < MOST }
@@ -110,7 +111,7 @@ module Castellan
       end
 
       # @param findings [Array<Finding>]
-      # @return [Array<Finding>] those that were not passed to this method before
+      # @return [Array<Finding>] the findings that this method has not received before
       def news(findings)
         @lock.synchronize do
           findings.select do |finding|
@@ -121,7 +122,7 @@ module Castellan
       end
 
       # @param finding [Finding] an earlier finding
-      # @return [Boolean] whether it is another kind of finding, or still holds
+      # @return [Boolean] false if it is an eager load that has been used since
       def holds?(finding)
         !finding.of_many_requests? || findings.any? { |one| [one.location, one.association] == [finding.location, finding.association] }
       end
@@ -133,7 +134,7 @@ module Castellan
 
       private
 
-      # Skips anonymous classes, which cannot be found by name later.
+      # Skips anonymous classes, because they cannot be found by name later.
       def add(key, records, read)
         return if key[1].nil?
 
@@ -144,12 +145,12 @@ module Castellan
         entry
       end
 
-      # Loading one record at a time saves no query, so it is not a wasted eager load.
+      # An eager load of one record at a time saves no query, so it is not reported.
       def proven?(entry)
         !@repeated["#{entry.model}##{entry.association}"] && entry.times >= @requests && !entry.read && entry.records > entry.times
       end
 
-      # @return [Finding, nil] nil if nothing is proven, or the class was removed
+      # @return [Finding, nil] nil if the load may be used, or if the class was removed
       def finding(entry)
         return unless proven?(entry)
 

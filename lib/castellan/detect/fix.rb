@@ -2,13 +2,14 @@
 
 module Castellan
   module Detect
-    # Describes what to write in place of repeated statements, or why there is no automatic fix. Frozen.
+    # Describes the code to write instead of repeated statements, or why there is no automatic fix.
+    # Frozen.
     #
     #   Fix.new(text: "add .preload(:employee) where the users are loaded: app/users.rb:9", preload: { employee: {} })
     #   Fix.none("no load of several users was seen")
     #
-    # A fix is one of five: a preload ({Loading}), a scoped `has_one` ({ScopedOne}), one look-up or one grouped
-    # calculation for all values ({LookUp}), or `insert_all`. `preload`, `declaration` and `also` are those of {Finding}.
+    # A fix is a preload ({Loading}), a scoped `has_one` ({ScopedOne}), one query for all values ({LookUp}),
+    # or `insert_all`. For `preload`, `declaration` and `also` see {Finding}.
     Fix = Struct.new(:text, :refused, :preload, :declaration, :also, keyword_init: true) do
       def self.none(reason) = new(refused: reason)
 

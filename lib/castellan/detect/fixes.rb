@@ -2,8 +2,8 @@
 
 module Castellan
   module Detect
-    # Chooses the {Fix} of each case of a {Verdict}. Associations that are missing at one load are merged into
-    # one call, and no two cases declare the same name.
+    # Chooses the {Fix} of each case of a {Verdict}.
+    # Merges associations that are missing at the same load into one call, and declares no name twice.
     #
     #   Fixes.new(cases).of(one).text
     #   # => "add .preload(:employee, :groups) where the users are loaded: app/controllers/users_controller.rb:9"
@@ -21,7 +21,6 @@ module Castellan
 
       private
 
-      # Writes the fix before others are merged into it.
       def alone(one) = @alone[one] ||= write(one)
 
       def write(one)
@@ -33,7 +32,7 @@ module Castellan
         end
       end
 
-      # The query cache saves the statement, not the work of building the query and its records.
+      # The query cache saves the query, but not the work of building it and its records.
       def advice(one)
         preload = ", or preload #{one.link.name} where the #{Words.plural(one.parent.model)} are loaded" if one.link && one.parent
         "the result is built anew for each answer: keep it in a local variable or memoize it#{preload}"
@@ -58,8 +57,8 @@ module Castellan
         end
       end
 
-      # Whether a recursive method walks a tree: the records come from the same association at the same line, or the
-      # association of more records is read than were loaded elsewhere.
+      # Whether a recursive method reads a tree: the association at the line loads its own owners, or the line
+      # reads the association of more records than were loaded elsewhere.
       def recursive?(one)
         link = one.link
         parent = one.parent
@@ -70,7 +69,7 @@ module Castellan
           one.count > parent.count.to_i && (link.target <= link.model || link.model <= link.target)
       end
 
-      # Whether the code queries again although the association is loaded: `user.posts.reload`, or Sequel's
+      # Whether the code queries again although the association is loaded: `user.posts.reload`, or in Sequel
       # `user.posts { |dataset| … }`.
       def anew?(one, source)
         name = one.link.name
@@ -78,7 +77,6 @@ module Castellan
           source.calls.any? { |call| call.name == name && (call.arguments.any? || (call.block && one.models == SequelModels)) }
       end
 
-      # Whether the fix is a plain preload call, which can take further associations.
       def mergeable?(one)
         one.kind == :n_plus_one && one.link && one.parent && alone(one).preload && alone(one).declaration.nil? &&
           Fix::Loading.new(one).plain?
@@ -92,7 +90,7 @@ module Castellan
         Preload.merge(*(first + others).map { |other| alone(other).preload })
       end
 
-      # `insert_all!` raises on duplicates as INSERT does; a conflict clause has no general counterpart.
+      # `insert_all!` raises on duplicates, like INSERT; there is no general counterpart of a conflict clause.
       def insert(one)
         shape = one.group.shape
         return Fix.none("a SELECT gives the rows: let one SELECT choose them all") if shape.copies?

@@ -2,22 +2,23 @@
 
 module Castellan
   module Detect
-    # Counts the statements of one recording with the same fingerprint and association.
+    # Counts the statements of one recording that share a fingerprint and an association.
     #
     #   group.count          # => 150 sent statements
     #   group.cached         # => 3 more, answered by the query cache
     #   group.sites          # => { site => 150 }
     #
-    # Mutable during its recording. Counts identical queries, except those that follow a write to the table.
+    # Mutable during the recording. Identical queries with a write to the table in between do not count as
+    # repeats.
     class Group
       MOST_DIGESTS = 32
       MOST_FRAMES = 50
       WRITES_BITS = 32
 
-      # - `again`: the number of identical queries without a write to the table in between; `unchanged_repeats` without
-      #   any write
-      # - `pieces`: the values that change between statements ({Pieces}); nil if the shape alone suffices
-      # - `stack`: the application frames of its second statement, see {CallSite.frames}
+      # - `again`: how many identical queries repeat without a write to the table in between;
+      #   `unchanged_repeats`: without any write in between
+      # - `pieces`: the values that change between statements ({Pieces}); nil if the shape does not need them
+      # - `stack`: the application frames of the second statement, see {CallSite.frames}
       # - `answers`: a group of the statements that the query cache answered, or nil
       attr_reader :shape, :owner, :association, :order, :count, :started_ns, :again, :unchanged_repeats, :pieces, :stack,
                   :answers
@@ -36,16 +37,16 @@ module Castellan
         @settled = @refused = false
       end
 
-      # Whether the group belongs to this association; nil and nil mean no association.
+      # Whether the group belongs to this association; nil and nil stand for no association.
       def through?(owner, association) = @association == association && @owner.equal?(owner)
 
-      # Whether the ORM sent the statements for `preload`, `includes` or `eager`.
+      # Whether the ORM sent these statements for `preload`, `includes` or `eager`.
       def preload? = @owner == Instrument::PRELOAD
 
-      # Counts a statement. Values are only compared for the first statements, until they settle the matter.
+      # Counts a statement. Once enough different values were seen, the values are no longer compared.
       # @param started_ns [Integer] monotonic
-      # @param refused [Boolean] whether the database rejected it; the next accepted one replaces it
-      # @return [Boolean] whether to call {#learn}, too
+      # @param refused [Boolean] whether the database rejected it; the next accepted statement replaces it
+      # @return [Boolean] whether to call {#learn} with the values
       def add(started_ns, duration_ns, refused)
         @started_ns ||= started_ns
         @total_ns += duration_ns
@@ -65,7 +66,7 @@ module Castellan
       # @param written [Integer] the number of writes to the table so far
       # @param writes [Integer] the number of all writes so far
       def learn(digest, written, writes)
-        return if @settled # by statements counted since {#add}
+        return if @settled # {#add} is called first, so another statement may have settled it
 
         before = @digests[digest]
         @again += 1 if before && before >> WRITES_BITS == written
@@ -74,22 +75,21 @@ module Castellan
         @settled = @digests.size >= MOST_DIGESTS
       end
 
-      # Counts a statement that the query cache answered. An answer sends nothing, but it builds the query and its records
-      # again. Its cost is at most that of the code since the previous answer; the cheapest of these intervals counts for
-      # all answers.
+      # Counts a statement that the query cache answered. It sends no query, but it builds the query and its
+      # records again. Its cost is at most the cost of the code since the previous answer, so the cheapest of
+      # these intervals counts for all answers.
       # @param ns [Integer, nil] nanoseconds since the previous answer
-      # @param objects [Integer, nil] objects allocated since then
+      # @param objects [Integer, nil] objects allocated since the previous answer
       def answered(started_ns, ns, objects)
         @answers ||= Group.new(@shape, @owner, @association, @order)
         @answers.add(started_ns, 0, false)
         @answers.cheapest(ns, objects) if ns
       end
 
-      # The time of the statements; for answers of the query cache, the most that they took.
+      # For answers of the query cache this is an upper limit.
       def total_ns = @least_ns ? @least_ns * @count : @total_ns
       def objects = @least_objects && (@least_objects * @count)
 
-      # The number of statements that the query cache answered.
       def cached = @answers ? @answers.count : 0
 
       # @return [Hash{Integer, nil => Integer}] the number of statements per site
@@ -103,17 +103,16 @@ module Castellan
       # @return [Integer] nanoseconds from the first statement to the last; less if reported out of order
       def span_ns = (@ended_ns.to_i - @started_ns.to_i).abs
 
-      # Whether its first statement began before another group's first.
       def before?(other) = @started_ns && other.started_ns && @started_ns < other.started_ns
 
-      # The number of different sets of values, among the compared statements.
+      # The number of different sets of values among the compared statements.
       def different = @digests.size
 
-      # Whether identical queries repeat because the table was written each time.
+      # Whether identical queries repeat because the table is written in between.
       def polling? = @count > 1 && @digests.size == 1 && @again.zero?
 
-      # Merges the statements of another group, from another thread or the same association.
-      # @return [Group] a new group
+      # @param other [Group] a group of another thread, or of the same association
+      # @return [Group] a new group with the statements of both
       def merge(other) = dup.tap { |group| group.take(other) }
 
       protected
@@ -145,8 +144,8 @@ module Castellan
 
       private
 
-      # Finds the call site of the first 5 statements, or 16 if their sites differ; after that of every 7th, and
-      # beyond 64 of every 29th (odd steps, so that two alternating lines are both seen).
+      # Looking up the call site is slow, so this does it for the first 5 statements (16 if their sites
+      # differ), then for every 7th, and after 64 for every 29th. Odd steps see both of two alternating lines.
       def look
         move_to(CallSite.current)
         @stack = CallSite.frames(MOST_FRAMES) if @count == 2
@@ -156,7 +155,7 @@ module Castellan
         @next_look = ((@count / step) + 1) * step
       end
 
-      # The statements up to this one belong to the site before.
+      # The statements before this one belong to the previous site.
       def move_to(site)
         return if site == @site
 

@@ -2,7 +2,7 @@
 
 module Castellan
   module Detect
-    # Measures how a block's queries, time and objects grow with the data: runs it at n, 2n and 4n records.
+    # Measures how the queries, time and objects of a block grow with the number of records.
     #
     #   growth = Detect.growth(scale: ->(count) { count.times { User.create! } }) { get("/users").body }
     #   growth.constant?   # => false
@@ -10,12 +10,13 @@ module Castellan
     #   growth.costs       # => { ns: 210_000.0, objects: 310.5, bytes: 48.0 }, per additional record
     #   growth.to_s        # => "1.0 more queries a record at app/serializers/user_serializer.rb:14: select …"
     #
-    # The number of queries per shape is fitted as a + b·n. If the result keeps its size (or, without a size, no
-    # more records are loaded), `constant?` is false: nothing shows that the block used the new records.
+    # Runs the block with n, 2n and 4n records and fits the number of queries per shape as a + b·n. If the
+    # size of the result stays the same (or, without a size, the number of loaded records), `constant?` is
+    # false, because nothing shows that the block used the new records.
     class Growth
-      # One run: `added` records, `groups` as `{ fingerprint => [statements, site] }`, `size` of the result
-      # (nil if it has none), `text` (whether `size` is in bytes), records `loaded`, nanoseconds, allocated
-      # objects.
+      # One run.
+      # `added` is the number of records, `groups` is `{ fingerprint => [statements, site] }`, `size` is that
+      # of the result or nil, and `text` is whether `size` counts bytes.
       Run = Struct.new(:added, :groups, :size, :text, :loaded, :ns, :objects, keyword_init: true)
       NOTHING = 0.05
 
@@ -49,7 +50,7 @@ module Castellan
           started = Clock.monotonic_ns
           result, text = Instrument.record(tally) do
             result = work.arity.zero? ? work.call : work.call(count)
-            [result, text_of(result)] # a lazy body is part of the work
+            [result, text_of(result)] # a lazy body must be measured, too
           end
           ns = Clock.monotonic_ns - started
           objects = GC.stat(:total_allocated_objects) - objects
@@ -63,7 +64,8 @@ module Castellan
           end
         end
 
-        # @return [String, nil] the text of a string, a response (test or Rack), or a body that yields strings
+        # @return [String, nil] the text of a string, of a response (test or Rack), or of a body that yields
+        #   strings
         def text_of(result)
           return result if result.is_a?(String)
           return text_of(result.body) if result.respond_to?(:body)
@@ -83,12 +85,12 @@ module Castellan
           result.size if result.respond_to?(:size)
         end
 
-        # Counts all values of nested hashes, arrays and lists of records. `around` holds the containers being counted,
-        # for cyclic data.
+        # Counts all values of nested hashes, arrays and lists of records. `around` holds the enclosing
+        # containers, because data may be cyclic.
         def values_in(result, around)
           unless result.is_a?(Hash) || result.is_a?(Array)
             size = result.size if result.is_a?(Enumerable) && result.respond_to?(:size)
-            return size.is_a?(Integer) ? size : 0 # the size of an endless range is none
+            return size.is_a?(Integer) ? size : 0 # the size of an endless range is not an Integer
           end
           return 0 if around.key?(result)
 
@@ -104,30 +106,31 @@ module Castellan
         @runs = runs.freeze
       end
 
-      # @return [Boolean] whether no shape grows, although the block used the new records
+      # @return [Boolean] true if no shape grows and the block used the new records
       def constant? = slopes.empty? && grew?
 
-      # @return [Boolean] whether the result, or else the queries or loaded records, changed with the data
+      # @return [Boolean] whether the result, or else the queries or the loaded records, changed with the data
       def grew?
         return @runs.map(&:size).uniq.size > 1 if @runs.all?(&:size)
 
         slopes.any? || @runs.last.loaded > @runs.first.loaded
       end
 
-      # @return [Hash{String => Float}] queries per additional record, for shapes that grow
+      # @return [Hash{String => Float}] additional queries per record, for the shapes that grow
       def slopes
         @slopes ||= @runs.flat_map { |run| run.groups.keys }.uniq
                          .to_h { |shape| [shape, slope { |run| run.groups.fetch(shape, [0]).first }] }
                          .select { |_shape, slope| slope > NOTHING }
       end
 
-      # @return [Hash{Symbol => Float, nil}] nanoseconds, objects and result bytes per additional record;
-      #   bytes are nil for a result without text. With so few runs the time is imprecise and may be negative
+      # @return [Hash{Symbol => Float, nil}] nanoseconds, objects and bytes of the result per additional
+      #   record; bytes are nil for a result without text. With three runs the time is imprecise and may be
+      #   negative
       def costs
         { ns: slope(&:ns), objects: slope(&:objects), bytes: (slope(&:size) if @runs.all?(&:text)) }
       end
 
-      # @return [String]
+      # @return [String] the growing shapes with their lines, or why nothing is known
       def to_s
         return [*slopes.map { |shape, slope| steeper(shape, slope) }, cost].join("\n") if slopes.any?
         return "the queries are constant; #{cost}" if grew?
@@ -154,7 +157,7 @@ module Castellan
         format("a record more costs %s, %.0f objects", time, costs[:objects]) + bytes
       end
 
-      # Least squares with rationals, so that one query per record is exactly 1.0.
+      # Least squares with rationals, because one query per record must be exactly 1.0.
       def slope(&figure)
         sizes = @runs.map { |run| run.added.to_r }
         figures = @runs.map(&figure)

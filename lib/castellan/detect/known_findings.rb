@@ -4,7 +4,7 @@ require "yaml"
 
 module Castellan
   module Detect
-    # Reads the findings that a project accepts from a file, each with its reason.
+    # Reads a file of findings that a project accepts, with a reason for each.
     #
     #   # test/known_findings.yml
     #   - file: app/controllers/users_controller.rb
@@ -14,8 +14,8 @@ module Castellan
     #   KnownFindings.of("test/known_findings.yml").new_among(findings)
     #   KnownFindings.entries(findings)   # => YAML entries for the file, with empty reasons
     #
-    # An entry matches by the file of the fix site (see {Report.fix_site}) and by the association, or else the
-    # fingerprint. Line numbers do not count, so edits above the site keep the match.
+    # An entry matches by the file of the line to change ({Report.fix_site}) and by the association, or else
+    # by the fingerprint. Line numbers are not compared, so an entry survives edits of the file.
     class KnownFindings
       KEYS = %w[file association fingerprint reason].freeze
 
@@ -39,16 +39,16 @@ module Castellan
         end.join
       end
 
-      # @return [String] the message of a failed test: how to accept these findings
+      # @return [String] how to accept these findings, for the message of a failed test
       def self.advice(findings)
         "To live with it, put this into a file of known findings, with a reason, and name the file as `known`:\n#{entries(findings)}"
       end
 
-      # @return [String, nil] the file of the fix site
+      # @return [String, nil] the file to change
       def self.file(finding) = Report.fix_site(finding)&.sub(/:\d+\z/, "")
 
       # @param entries [Array<Hash>]
-      # @param source [String] the name of the list in error messages
+      # @param source [String] the name of the list, for error messages
       def initialize(entries, source = "known findings")
         raise ConfigurationError, "#{source}: write a list of entries with file, association and reason" unless entries.is_a?(Array)
 
@@ -59,7 +59,7 @@ module Castellan
       # @return [Array<Finding>] findings without an entry
       def new_among(findings) = findings.reject { |finding| known?(finding) }
 
-      # @return [Boolean]
+      # @return [Boolean] whether an entry accepts the finding
       def known?(finding)
         file = KnownFindings.file(finding)
         @entries.any? { |entry| entry["file"] == file && same_cause?(entry, finding) }

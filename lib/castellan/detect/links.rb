@@ -2,16 +2,16 @@
 
 module Castellan
   module Detect
-    # Finds the association that a group's statements belong to: the observed one, or, for statements outside
-    # of it (`user.posts.count`), one with matching table and key.
+    # Finds the association that a group of statements belongs to.
     #
     #   links = Links.new(tally)
-    #   links.walk?(group)   # => true if the group's association was loaded as declared
+    #   links.walk?(group)   # => true if these are the association's own queries, as declared
     #   links.of(group)      # => a {ModelAssociation}, or nil
     #
-    # Considers only models that were part of the work: loaded, or reached by an association. Of
-    # several candidates it prefers the one that the source line names, then the one whose scope covers the
-    # queried columns. {#rivals} returns the other equally good candidates.
+    # This is the observed association, or for other queries (`user.posts.count`) one with the same table and
+    # key, among the models that were loaded or reached by an association. Prefers the association that the
+    # source line names, then the one whose scope has the queried columns. {#rivals} returns the others that
+    # match equally well.
     class Links
       def initialize(tally)
         @groups = tally.groups
@@ -21,14 +21,14 @@ module Castellan
         @tables = {}
       end
 
-      # Whether the group is the observed association's own query, as opposed to a query of a callback or of a
-      # nested preload.
+      # Whether these are the own queries of the observed association, not those of a callback or a nested
+      # preload.
       def walk?(group)
         link = witnessed(group)
         link ? link.target.nil? || group.shape.tables.intersect?([link.table, link.through]) : false
       end
 
-      # @return [ModelAssociation, nil] the group's association
+      # @return [ModelAssociation, nil] the association of the group
       def of(group)
         return (witnessed(group) if walk?(group)) if group.association
 
@@ -36,14 +36,15 @@ module Castellan
       end
 
       # @param link [ModelAssociation] the group's association
-      # @return [Array<ModelAssociation>] others of the model that fit as well; empty for an observed one
+      # @return [Array<ModelAssociation>] the model's other associations that match as well; empty if one was
+      #   observed
       def rivals(group, link)
         return [] if group.association || link.nil?
 
         fitting(group).select { |other| other != link && other.model == link.model && rank(other, group) == rank(link, group) }
       end
 
-      # Whether the group may preload an association of the records that `other` read.
+      # Whether the group may be a preload for the records that `other` read.
       def preloads?(other, group)
         library = group.shape.library
         key = [library, other.shape.table, group.shape.table]
@@ -67,12 +68,12 @@ module Castellan
         scoped = @scoped[link] ||= Selection.columns(link)
         source = Source.at(group.busiest)
         named = source.names?(link.name, :"#{link.name}_dataset")
-        # The line itself may give a value for a column of the association's scope.
+        # The line may give the value for a column of the association's scope.
         unlike = (scoped - group.shape.equal).any? || (!named && scoped.any? { |column| source.value(column) })
         [named ? 0 : 1, unlike ? 1 : 0, -scoped.size, link.through ? 1 : 0, link.to == :many ? 0 : 1]
       end
 
-      # If the owner stays the same while other values change, the owner is not what repeats.
+      # If other values change but the owner stays the same, the query does not repeat per owner.
       def asked_anew?(link, group) = group.pieces.nil? || group.different == 1 || group.pieces.varies?(link.keys)
 
       def candidates
@@ -81,7 +82,7 @@ module Castellan
 
       def loaded = @loads.map(&:model).uniq.filter_map { |name| Detect.model(name) }
 
-      # The statement of a polymorphic association names the table of its target.
+      # A polymorphic association has no target class, but its statement names the table.
       def walked_to
         @groups.flat_map { |group| (link = witnessed(group)) ? [link.target || group.shape.models].flatten : [] }
       end

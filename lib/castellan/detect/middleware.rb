@@ -2,30 +2,33 @@
 
 module Castellan
   module Detect
-    # Reports repeated queries of each request, in the log, the response header `castellan-findings` and
-    # optionally a JSON Lines file.
+    # Reports repeated queries of each request in the log and in the header `castellan-findings`.
     #
     #   use Castellan::Detect::Middleware                                                     # in development
     #   use Castellan::Detect::Middleware, authorize: ->(env) { env["REMOTE_ADDR"] == "127.0.0.1" }   # in production
     #
-    # In production it observes only requests that `authorize` allows; use {Detect.production} to sample
-    # traffic. Findings of a lazy body are only logged, because the header is already sent, and so are
-    # findings of a request that raises or times out. Internal errors are logged and never change a response.
+    # In production it observes only requests that `authorize` allows; to sample traffic, use
+    # {Detect.production}. If the body is lazy, or the request raises or times out, findings appear only in
+    # the log, because the header is sent before. Errors of the detector are logged and never change a
+    # response.
     class Middleware
       include WatchedRequest
 
       HEADER = "castellan-findings"
 
       # @param app [#call]
-      # @param authorize [#call, nil] receives the Rack environment; default: true except in production
-      # @param logger [#warn, nil] default: the server's `rack.logger`, else `rack.errors`
-      # @param json_lines [String, nil] a file to append findings to, with the request's method and path
-      # @param repeats [Integer] the number of statements of one shape that make a finding
+      # @param authorize [#call, nil] receives the Rack environment; by default, all requests except in
+      #   production
+      # @param logger [#warn, nil] by default the server's `rack.logger`, else `rack.errors`
+      # @param json_lines [String, nil] a file to append findings to as JSON Lines, with the method and path
+      #   of the request
+      # @param repeats [Integer] the number of queries of the same shape that make a finding
       # @param min_ms [Numeric] the minimum time from the first to the last of them, in milliseconds
-      # @param slow_ms [Numeric, nil] milliseconds from which one statement is a finding; nil disables this
-      # @param evidence [Numeric, Evidence, false] the share of requests that record reads of associations, to find
-      #   unused eager loads, or an object shared with the profiler's page
-      # @param environment [String] default: RAILS_ENV, RACK_ENV or "development"
+      # @param slow_ms [Numeric, nil] report a single query that takes at least this many milliseconds; nil
+      #   disables this
+      # @param evidence [Numeric, Evidence, false] the share of requests in which to look for unused eager
+      #   loads, or the object that the profiler's page uses
+      # @param environment [String] by default RAILS_ENV, RACK_ENV or "development"
       # @yield [findings, env] replaces the log
       def initialize(app, authorize: nil, logger: nil, json_lines: nil, repeats: 2, min_ms: 0, slow_ms: 500, evidence: false,
                      environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"] || "development", &report)
@@ -76,7 +79,7 @@ module Castellan
         log(env, "Castellan could not report its findings: #{error.full_message(highlight: false)}")
       end
 
-      # Writes once per request, so that lines of several processes do not mix.
+      # One write per request, so that the lines of several processes do not mix.
       def write_lines(findings, env)
         lines = Report.json_lines(findings, method: env["REQUEST_METHOD"], path: env["PATH_INFO"])
         File.open(@json_lines, "a") { |file| file.write(lines) }

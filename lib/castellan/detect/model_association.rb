@@ -7,12 +7,12 @@ module Castellan
     #   ModelAssociation.new(name: :roles, model: User, target: Role, table: "roles", key: "user_id", to: :many,
     #                        through: "assignments")
     #
-    # - `key`: the column that a query for one owner's records compares, in the target's table or in the
-    #   `through` table; `keys` are all columns of a composite key.
-    # - `to`: :one or :many.
-    # - `type`: the column with the class name of a polymorphic owner.
-    # - `declared`: the class whose source declares the association; for a subclass it is the superclass.
-    # - `foreign`: whether the other table holds the key; false for belongs_to.
+    # - `key`: the column that a query for one owner compares, in the target's table or in the `through`
+    #   table; `keys` are all columns of a composite key
+    # - `to`: :one or :many
+    # - `type`: the column that holds the class name of a polymorphic owner
+    # - `declared`: the class that declares the association, which may be a superclass of `model`
+    # - `foreign`: whether the other table holds the key; false for belongs_to
     ModelAssociation = Struct.new(:name, :model, :declared, :target, :table, :key, :keys, :to, :through, :foreign, :type,
                                   keyword_init: true) do
       def initialize(key: nil, keys: [key].compact, **rest)
@@ -23,17 +23,16 @@ module Castellan
       # @return [String] "User#roles"
       def to_s = "#{(declared || model).name || "(no name)"}##{name}"
 
-      # A belongs_to association never matches: a lookup by primary key can come from anywhere.
-      # @return [Boolean] whether the statement queries this association of one owner
+      # A belongs_to association never matches, because a lookup by primary key can come from anywhere.
+      # @return [Boolean] whether the statement reads this association for one owner
       def asked_by?(shape)
         foreign && shape.table == table && (keys - shape.equal_in(through || table)).empty? &&
           (through.nil? || shape.tables.include?(through))
       end
 
-      # @return [Array<String>] the tables that its queries read
+      # @return [Array<String>]
       def tables = [table, through].compact
 
-      # @return [Boolean] whether the key has several columns
       def composite? = keys.size > 1
     end
   end

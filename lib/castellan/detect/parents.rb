@@ -2,22 +2,22 @@
 
 module Castellan
   module Detect
-    # Finds the load of the records that repeat a query, and the path from there to the association.
+    # Finds the line that loaded the records that repeat a query, and their path to the association.
     #
     #   parent = Parents.new(tally).of(Comment, group)
     #   parent.site    # the line that loaded the posts
     #   parent.model   # => Post
     #   parent.path    # => [:comments], the associations from a post to the owner
     #   parent.count   # => 20
-    #   parent.loaded  # => Post or a superclass of it: the class that the line loads
-    #   parent.walk    # => :posts, if one record's association loaded them
-    #   parent.also    # => further sites that loaded such records, if the first loaded too few
+    #   parent.loaded  # => Post or a superclass: the class that the line loads
+    #   parent.walk    # => :posts, if the association of one record loaded them
+    #   parent.also    # => more sites that loaded such records, if the first loaded too few
     #
-    # The path follows the loads: preloaded, joined, or queried one owner at a time.
+    # The path may consist of preloads, joins, and queries for one owner at a time.
     class Parents
       Parent = Struct.new(:model, :site, :count, :path, :loaded, :also, :walk, keyword_init: true)
-      # Records that a line loads: `path` is the chain of associations from the class of the `preload` to `model`,
-      # whose associations `names` are preloaded as well.
+      # Records that a line loads: `path` leads from the class of the `preload` to `model`, and `names` are
+      # the associations of `model` that are preloaded, too.
       Node = Struct.new(:preload, :model, :path, :names) do
         def order = preload.order
       end
@@ -46,8 +46,9 @@ module Castellan
 
       private
 
-      # Prefers a load that did not preload the association, then one before it was read, then one of exactly
-      # as many records as read it, then the last unrepeated one with enough records, then the largest.
+      # Prefers a load that did not preload the association, then one before the first read, then one of
+      # exactly as many records as read it, then the last unrepeated load with enough records, then the
+      # largest.
       def load_before(owner, group, name)
         found = @loads.select { |load| fits?(load.model, owner) }.flat_map do |load|
           nodes = nodes(load, owner)
@@ -63,10 +64,10 @@ module Castellan
          enough ? 1 : 0, read_below?(node, group, name) ? 1 : 0, enough ? load.order : load.count, load.order]
       end
 
-      # Whether the line continues from the preloaded records: `comment.parent.author`.
+      # Whether the line calls the association on preloaded records: `comment.parent.author`.
       def read_below?(node, group, name) = node && node.path.any? && Source.at(group.busiest).reads_below?(name, node.path.last)
 
-      # The records that read the association, once each.
+      # The number of records that read the association.
       def walkers(group) = group.count + group.cached
 
       def nodes(load, owner)
@@ -79,7 +80,7 @@ module Castellan
         end
       end
 
-      # The scope of a preloaded association may preload others.
+      # The scope of a preloaded association may preload other associations.
       def below(one, model, path, tree)
         nested = @preloads[one.site].select { |other| other.nested && fits?(other.model.name, model) }
         tree = Preload.merge(tree, *nested.map { |other| Preload.tree(other.associations) })
@@ -88,7 +89,7 @@ module Castellan
          *further.flat_map { |name, target, rest| below(one, target, [*path, name], rest) }]
       end
 
-      # The models of an association's records; those of an association through another are loaded as well.
+      # A through association loads the records in between as well.
       def steps(one, model, name, rest)
         library = Detect.models(model)
         link = library.link(model, name) or return []
@@ -117,13 +118,12 @@ module Castellan
                    also: also, walk: walk_to(owner, load))
       end
 
-      # The association that loaded these records at the line, if any: its statement precedes them.
+      # The association that loaded these records at the line, if any; its statement comes before them.
       def walk_to(owner, load)
         here = walks.select { |group, link| link.to == :many && group.order < load.order && group.sites.key?(load.site) }
         here.find { |group, link| leads_to?(link, group, owner) }&.first&.association
       end
 
-      # The reads of associations, with what they read.
       def walks
         @walks ||= @groups.filter_map do |group|
           link = group.association && Detect.models(group.owner)&.link(group.owner, group.association)
@@ -131,7 +131,8 @@ module Castellan
         end
       end
 
-      # If more records read the association than this load returned, the next largest loads had the rest.
+      # If more records read the association than this load returned, the next largest loads returned the
+      # others.
       def others(load, owner, group)
         missing = group.association && !load.joined ? walkers(group) - load.count : 0
         candidates = @loads.select { |other| other != load && other.count > 1 && fits?(other.model, owner) }
@@ -139,7 +140,7 @@ module Castellan
         candidates.take_while { |other| missing.positive? && (missing -= other.count) }
       end
 
-      # If a repeated association loaded the owners, continue with its own parent.
+      # If a repeated association loaded the owners, continues with the parent of that association.
       def through_group(owner, group, depth)
         walk, link = walks.find do |other, link|
           !other.equal?(group) && other.count > 1 && leads_to?(link, other, owner) && !other.owner.equal?(owner)
@@ -149,21 +150,21 @@ module Castellan
         parent.dup.tap { |further| further.path = [*parent.path, link.name] }
       end
 
-      # The queried table reveals the class of a polymorphic association.
+      # A polymorphic association has no target class, but its queries name the table.
       def leads_to?(link, walk, owner)
         return fits?(link.target.name, owner) if link.target
 
         Detect.models(owner)&.of_table(walk.shape.table).to_a.any? { |model| fits?(model.name, owner) }
       end
 
-      # A JOIN counts as a load of the first model only.
+      # The load of a JOIN is known for the first model only.
       def joined(owner, group)
         nodes = @preloads.keys.flat_map { |site| nodes_at(site) }.select { |node| node.path.any? && fits?(node.model.name, owner) }
         node = nodes.find { |one| one.order < group.order }
         preloaded(node) if node
       end
 
-      # Sequel's `each` yields records one by one without a load event, so search for the statement.
+      # Sequel's `each` yields records one by one and reports no load, so this searches for the statement.
       def streamed(owner, group)
         return unless Detect.models(owner) == SequelModels
 

@@ -2,29 +2,28 @@
 
 module Castellan
   module Detect
-    # Compares the statements of a group: which column values, range bounds and list lengths change from one
-    # to the next. So the detector distinguishes a set that is fetched in batches from a query per record.
+    # Compares the values of a group's statements to tell batch reads from a query per record.
     #
     #   pieces = Pieces.new
     #   pieces.add("SELECT * FROM posts WHERE user_id = ? AND title = ?", [1, "a"])
     #   pieces.add("SELECT * FROM posts WHERE user_id = ? AND title = ?", [1, "b"])
     #   pieces.varying   # => ["title"]
     #
-    # Reads the first {MOST} statements of a group, and the first of them only after a second arrives, so
-    # statements that do not repeat cost nothing. It matches with regular expressions instead of a parser; a
-    # condition that they miss counts as constant.
+    # Reads the first {MOST} statements of a group, but the first one only when a second follows, so that
+    # statements that do not repeat cost nothing. Reads SQL with regular expressions; a condition that they
+    # miss counts as constant.
     class Pieces
       NAME = /["`\[]?(\w+)["`\]]?/
       VALUE = /\?\d*|\$\d+|'(?:[^']|'')*'|-?\d[\d.]*|true\b|false\b/i
       CONDITION = /(?:#{NAME}\s*\.\s*)?#{NAME}\s*(=|>=?|<=?|\bbetween\b)\s*\(?(#{VALUE})/i
-      # Assignments in the SET clause are not conditions.
+      # The SET clause of an UPDATE has assignments, not conditions.
       SET = %r{\A(?:\s|/\*.*?\*/)*update\b.*?\bset\b.*?\bwhere\b}im
       LIMIT = /\blimit\s+(#{VALUE})/i
       LIST = /\b(?:in|any)\s*\(\s*(?!select\b)([^()]*)\)/i
 
       MOST = 12
 
-      # @return [Array<String>] columns whose compared value changes
+      # @return [Array<String>] the columns whose compared value changes
       attr_reader :varying
 
       def initialize
@@ -46,18 +45,16 @@ module Castellan
         read(sql, binds)
       end
 
-      # Adds the statements of another thread.
       def merge(other) = dup.tap { |pieces| pieces.take(other) }
 
-      # Whether the value of one of the columns changes.
       def varies?(columns) = columns.any? { |column| @varying.include?(column) }
 
-      # @param siblings [Array<Integer>] the sizes of the loads, in records
+      # @param siblings [Array<Integer>] how many records each load returned
       # @param count [Integer] the number of statements
-      # @return [Boolean] whether the statements fetched one large set in batches
+      # @return [Boolean] whether the statements read one large set in batches
       def batch?(shape, siblings, count)
         return false unless shape.batch? && @varying.empty?
-        return true if shape.paged? && @steady && !(@ones && siblings.include?(count)) # the next one of each
+        return true if shape.paged? && @steady && !(@ones && siblings.include?(count)) # not the next row of each record
 
         (shape.listed? ? slices? : @steady) && !siblings.include?(count)
       end
@@ -90,7 +87,7 @@ module Castellan
         @before = conditions
       end
 
-      # All batches have the same length, except the last.
+      # Batches have the same length, except the last.
       def slices?
         first = @widths.first.to_i
         first > 1 && @widths[0..-2].all?(first) && @widths.last <= first
@@ -99,7 +96,7 @@ module Castellan
       def list(sql, binds)
         list = sql[LIST, 1]
         offset = sql.index(LIST) + sql[LIST].rindex(list)
-        list = value(list.strip, sql, binds, offset).to_s if list.strip.match?(/\A\$\d+\z/) # a bound array
+        list = value(list.strip, sql, binds, offset).to_s if list.strip.match?(/\A\$\d+\z/) # an array as bind value
         @widths += [list.count(",") + 1]
       end
 
@@ -126,7 +123,7 @@ module Castellan
         end
       end
 
-      # Batches over a composite key combine ranges and equalities of the same column.
+      # Batches over a composite key compare the same column by range and by equality.
       def compare(conditions)
         ranged = conditions.filter_map { |column, operator, _value| column unless operator == "=" }
         conditions.zip(@before) do |(column, operator, value), (_column, _operator, before)|
@@ -136,7 +133,8 @@ module Castellan
         end
       end
 
-      # Batch reads move through the keys in one direction; a jump back to the first key starts anew.
+      # Batch reads move through the keys in one direction; a jump back to the first key starts a new batch
+      # read.
       def step(value, before, column)
         direction = value <=> before
         @direction ||= direction

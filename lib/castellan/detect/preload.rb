@@ -2,7 +2,7 @@
 
 module Castellan
   module Detect
-    # Merges trees of associations and formats them as the arguments of a preload.
+    # Merges trees of associations and formats them as arguments of a preload.
     #
     #   tree = Preload.merge({ posts: { comments: {} } }, { posts: { author: {} }, employee: {} })
     #   Preload.arguments(tree)   # => ":employee, posts: [:comments, :author]"
@@ -16,10 +16,10 @@ module Castellan
         def path(names) = names.reverse.reduce({}) { |tree, name| { name => tree } }
 
         # @param associations [Object] arguments of `preload`, `includes` or `eager`
-        # @return [Hash] the same as a tree
+        # @return [Hash] the tree
         def tree(associations)
           case associations
-          when nil, Proc then {} # Sequel: a block that narrows the dataset
+          when nil, Proc then {} # in Sequel, a block that narrows the dataset
           when Hash then merge(*associations.map { |name, rest| name.is_a?(Proc) ? tree(rest) : { name.to_sym => tree(rest) } })
           when Array then merge(*associations.map { |one| tree(one) })
           else { associations.to_sym => {} }
@@ -30,7 +30,7 @@ module Castellan
         # @return [Array<Symbol>] `[:posts, :comments]`
         def names(tree) = tree.flat_map { |name, rest| [name, *names(rest)] }
 
-        # @return [Hash] a new tree with all branches
+        # @return [Hash] a new tree
         def merge(*trees) = trees.reduce { |one, other| one.merge(other) { |_name, left, right| merge(left, right) } } || {}
 
         # @return [String] the arguments of `preload`, `includes` or `eager`, as Ruby source
@@ -39,7 +39,7 @@ module Castellan
           [*leaves.map(&:inspect), *branches.map { |name, rest| "#{name}: #{nested(rest)}" }].join(", ")
         end
 
-        # @return [Array<Symbol, Hash>] the same arguments as values
+        # @return [Array<Symbol, Hash>] the arguments as values
         def list(tree)
           leaves, branches = split(tree)
           branches.empty? ? leaves : [*leaves, branches]

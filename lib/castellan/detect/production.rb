@@ -5,34 +5,35 @@ require_relative "production/entries"
 
 module Castellan
   module Detect
-    # Observes a sample of a server's requests and sums up repeated queries by endpoint, fix site and
-    # association.
+    # Samples the requests of a server and sums up repeated queries by endpoint and line to change.
     #
     #   watch = Castellan::Detect.production(sample: 0.1) { |finding, endpoint| Alerts.send("#{endpoint}: #{finding}") }
     #   use watch.middleware                       # in config.ru
     #   watch.findings.first.per_request.to_h      # => { p50: 101, p95: 150, p99: 150, max: 151 }
     #
-    # Reports a query shape that one request sends at least 5 times over at least 300 ms. The log and the
-    # block receive each new finding once, at most REPORTS_A_MINUTE per minute; {#findings} returns the last
-    # 200. Responses stay unchanged. Thread-safe.
+    # Reports a query shape that one request sends at least 5 times in at least 300 ms. Each new finding is
+    # logged and yielded once, at most REPORTS_A_MINUTE per minute; {#findings} returns the last 200.
+    # Responses do not change. Thread-safe.
     class Production
       include WatchedRequest
 
       REPORTS_A_MINUTE = 10
 
-      # @return [Evidence] unused eager loads so far
+      # @return [Evidence] the unused eager loads so far
       attr_reader :evidence
       # @return [Integer] the number of observed requests
       attr_reader :requests
 
-      # @param threshold [Integer] the number of statements of one shape that make a finding, 2 or more
+      # @param threshold [Integer] the number of queries of the same shape that make a finding, 2 or more
       # @param min_ms [Numeric] the minimum milliseconds from the first to the last of them
-      # @param slow_ms [Numeric, nil] milliseconds from which one statement is a finding; nil disables this
+      # @param slow_ms [Numeric, nil] report a single query that takes at least this many milliseconds; nil
+      #   disables this
       # @param sample [Numeric] the share of requests to observe, above 0 and up to 1
-      # @param evidence [Numeric, false] the share of them that looks for unused eager loads ({Evidence})
-      # @param logger [#warn, nil, false] default: `rack.logger`, else `rack.errors`; false disables the log
-      # @yield [finding, endpoint] called for each new finding
-      # @raise [ConfigurationError] for a value outside of these limits
+      # @param evidence [Numeric, false] the share of these requests in which to look for unused eager loads
+      #   ({Evidence})
+      # @param logger [#warn, nil, false] by default `rack.logger`, else `rack.errors`; false disables the log
+      # @yield [finding, endpoint] each new finding
+      # @raise [ConfigurationError] if a value is out of range
       def initialize(threshold: 5, min_ms: 300, slow_ms: 500, sample: 0.1, evidence: false, logger: nil, &report)
         raise ConfigurationError, "threshold: must be 2 or more, got #{threshold}" if threshold < 2
         raise ConfigurationError, "min_ms: must not be negative, got #{min_ms}" if min_ms.negative?
@@ -53,8 +54,7 @@ module Castellan
         Instrument.subscribe
       end
 
-      # Sets the logger unless one was given; needed because no logger exists while an application is
-      # configured.
+      # Sets the logger if none was given. Rails has no logger yet while the application is configured.
       # @param logger [#warn, nil]
       # @return [self]
       def log_to(logger)
@@ -77,17 +77,17 @@ module Castellan
       def call(app, env)
         return app.call(env) if @stopped || (@sample < 1 && rand >= @sample)
 
-        @requests += 1 # concurrent increments may lose one
+        @requests += 1 # not atomic, may miss one
         watch(app, env) { |tally, use| finish(tally, use, env) }.first
       end
 
-      # @return [Array<Entries::Entry>] by descending total time; an eager load only while it stays unused
+      # @return [Array<Entries::Entry>] by descending total time; without eager loads that were used since
       def findings = @entries.all.select { |entry| @evidence.holds?(entry.finding) }
 
       # @return [String] one line per finding
       def to_s = ["watched #{@requests} requests", *findings].join("\n")
 
-      # Stops observing and unsubscribes; requests are passed through.
+      # Stops observing; requests then pass through.
       # @return [void]
       def stop
         Instrument.unsubscribe unless @stopped
@@ -96,8 +96,8 @@ module Castellan
 
       private
 
-      # Called at the end of the body. A request without repetition costs one comparison here; a verdict reads
-      # models and source files (about 1 ms), so it only runs after enough repetition.
+      # Called at the end of the body. A verdict reads models and source files, which takes about 1 ms, so it
+      # only runs if enough queries repeat. Other requests cost one comparison.
       def finish(tally, use, env)
         return if use.nil? && tally.no_repeats?
 
@@ -121,7 +121,8 @@ module Castellan
         @report&.call(finding, endpoint)
       end
 
-      # @return [Integer, nil] how many were held back in the minute before; nil to hold back this one
+      # @return [Integer, nil] the number of findings that were suppressed in the previous minute; nil to
+      #   suppress this one
       def rate
         now = Clock.monotonic_ns
         held = @held

@@ -4,7 +4,7 @@ require "json"
 
 module Castellan
   module Detect
-    # Formats findings as text for a log, a response header, a failed test or a tool.
+    # Formats findings for a log, a response header, a failed test or GitHub.
     #
     #   Report.text(findings)     # => "2 findings\n  n_plus_one: 150 queries at …"
     #   Report.header(findings)   # => "n_plus_one 150 app/serializers/user_serializer.rb:14 User#employee, and 3 more"
@@ -14,13 +14,13 @@ module Castellan
       LONGEST_HEADER = 1_000
 
       class << self
-        # @return [String] one line per finding, followed by its source line
+        # @return [String] a line for each finding, followed by its source line
         def text(findings)
           lines = findings.flat_map { |one| ["  #{one}", *("    #{one.location}: #{one.source}" if one.source)] }
           [Figures.counted(findings.size, "finding"), *lines].join("\n")
         end
 
-        # @return [String] visible ASCII of at most LONGEST_HEADER bytes; further findings are counted
+        # @return [String] visible ASCII of at most LONGEST_HEADER bytes; the rest of the findings is counted
         def header(findings)
           parts = findings.map { |finding| short(finding) }
           kept = parts.each_index.find { |index| parts[0..index].sum { |part| part.bytesize + 2 } > LONGEST_HEADER - 20 } || parts.size
@@ -28,13 +28,13 @@ module Castellan
           [*parts.first(kept), *("and #{rest} more" if rest.positive?)].join(", ")
         end
 
-        # @param more [Hash] further members, first in each object
+        # @param more [Hash] additional members, which come first in each object
         # @return [String] one JSON object per line
         def json_lines(findings, **more)
           findings.map { |finding| "#{JSON.generate({ **more, **finding.to_h.compact })}\n" }.join
         end
 
-        # @return [String] workflow commands that annotate the line to change on GitHub
+        # @return [String] workflow commands, with which GitHub annotates the lines to change
         def github(findings)
           findings.map do |finding|
             path, line = fix_site(finding).to_s.split(/:(?=\d+\z)/)
@@ -43,12 +43,12 @@ module Castellan
           end.join
         end
 
-        # The line to change: the load of the records, or else the line that sends the queries. For a scoped
-        # association it is the line that reads it.
+        # The line to change: the one that loads the records, or else the one that sends the queries. For a
+        # scoped association, this is the line that reads it.
         # @return [String, nil] "path:line"
         def fix_site(finding) = finding.parent_location || finding.location
 
-        # @param cached [Boolean] whether queries that the query cache answered count, too
+        # @param cached [Boolean] whether to include queries that the query cache answered
         # @return [Array<Finding>] the findings that fail an assertion
         def repetitions(findings, cached: false)
           findings.select { |finding| finding.repeats? || (cached && finding.kind == :cached_repeat) }
@@ -61,7 +61,7 @@ module Castellan
           text.encode(Encoding::US_ASCII, invalid: :replace, undef: :replace, replace: "?").gsub(/[^ -~]/, "?")
         end
 
-        # Escapes as GitHub's own toolkit does (@actions/core).
+        # The same escapes as in GitHub's toolkit (@actions/core).
         def escape(text) = text.gsub("%", "%25").gsub("\r", "%0D").gsub("\n", "%0A")
 
         def property(text) = escape(text).gsub(":", "%3A").gsub(",", "%2C")

@@ -4,7 +4,7 @@ require_relative "../detect"
 
 module Castellan
   module Detect
-    # Adds RSpec matchers for repeated queries. Requiring this file includes them in every example.
+    # Adds RSpec matchers for repeated queries to every example.
     #
     #   require "castellan/detect/rspec"   # in spec_helper.rb
     #
@@ -13,18 +13,19 @@ module Castellan
     #   expect { get "/users" }.to perform_constant_queries.while_adding { |count| create_list(:user, count) }
     #   expect { |count| User.limit(count).map(&:employee) }.to perform_constant_queries
     #
-    # `repeat_queries` needs at least two records. `perform_constant_queries` runs the block with n, 2n and 4n
-    # records; a response or list that the block returns must grow with them. For minitest see {Assertions}.
+    # `repeat_queries` needs at least two records in the test data. `perform_constant_queries` runs the block
+    # with n, 2n and 4n records; if the block returns a response or a list, its size must grow with them. For
+    # minitest, see {Assertions}.
     module RSpec
-      # @param repeats [Integer] the number of statements of one shape that make a finding
-      # @param cached [Boolean] whether queries that ActiveRecord's query cache answers repeatedly count, too
+      # @param repeats [Integer] the number of queries of the same shape that make a finding
+      # @param cached [Boolean] whether to count repeated queries that ActiveRecord's query cache answered,
+      #   too
       def repeat_queries(repeats: 2, cached: false) = RepeatQueries.new(repeats, cached)
 
       # @param by [Integer] n, the number of records in the first run
       # @yield [count] creates that many more records, like `while_adding`
       def perform_constant_queries(by: 2, &scale) = PerformConstantQueries.new(by, scale)
 
-      # The matcher `repeat_queries`.
       class RepeatQueries
         def initialize(repeats, cached)
           @repeats = repeats
@@ -32,7 +33,7 @@ module Castellan
           @known = nil
         end
 
-        # @param source [KnownFindings, String] accepted findings, or the path of their file
+        # @param source [KnownFindings, String] findings to ignore, or the path of their file
         def known(source)
           @known = KnownFindings.of(source)
           self
@@ -54,7 +55,6 @@ module Castellan
         end
       end
 
-      # The matcher `perform_constant_queries`.
       class PerformConstantQueries
         def initialize(by, scale)
           @by = by
@@ -67,13 +67,14 @@ module Castellan
           self
         end
 
-        # @yield [count] like `while_adding`: Ruby passes a `do … end` block to `to`, which passes it on
+        # @yield [count] creates that many more records. Ruby passes a `do … end` block to `to`, which passes
+        #   it on to here
         def matches?(work, &scale)
           @growth = Detect.growth(scale: @scale || scale, by: @by, &work)
           @growth.constant?
         end
 
-        # A result that does not grow proves neither.
+        # If the result does not grow, neither expectation is met.
         def does_not_match?(work, &scale)
           matches?(work, &scale)
           @growth.slopes.any?

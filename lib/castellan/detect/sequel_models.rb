@@ -2,17 +2,19 @@
 
 module Castellan
   module Detect
-    # Reads associations of Sequel models and writes code for them, see {ActiveRecordModels}.
+    # Reads associations of Sequel models and writes code for them.
     #
     #   SequelModels.link(User, :roles)      # => a {ModelAssociation}
     #   SequelModels.preload(employee: {})   # => "eager(:employee)"
+    #
+    # The methods are documented in {ActiveRecordModels}.
     module SequelModels
       class << self
-        # @return [Boolean] whether the class is a Sequel model
         def model?(owner) = defined?(Sequel::Model) && owner.is_a?(Class) && owner <= Sequel::Model
 
-        # @param database [Integer, nil] see {Shape#database}: where models of this database have the table, only these
-        # @return [Array<Class>] the models of a table
+        # @param database [Integer, nil] see {Shape#database}; if models of this database have the table, only
+        #   these are returned
+        # @return [Array<Class>] the models that use the table
         def of_table(table, database = nil)
           return [] unless defined?(Sequel::Model)
 
@@ -28,7 +30,7 @@ module Castellan
 
         def links(owner) = owner.all_association_reflections.filter_map { |reflection| make(owner, reflection) }
 
-        # @return [Array<Symbol>] always empty: Sequel has no polymorphic associations
+        # Sequel has no polymorphic associations.
         def polymorphic(_owner) = []
 
         def all(model) = model.dataset
@@ -40,7 +42,7 @@ module Castellan
 
         def preload(tree) = "eager(#{Preload.arguments(tree)})"
 
-        # `each` ignores eager loading; `all` performs it.
+        # `each` ignores `eager`; `all` does not.
         def unlisted = " and .all"
 
         def scoped(name, link, scope)
@@ -67,13 +69,14 @@ module Castellan
         def column?(model, name) = model.columns.include?(name.to_sym)
         def primary_key(model) = model.primary_key.to_s
 
-        # A statement does not name its model, but a subclass adds an IN list of its kinds.
+        # Statements do not name their model, but a subclass (single-table inheritance) adds an IN list of its
+        # kinds.
         def kind_column(shape)
           model = of_table(shape.table, shape.database).find { |one| one.respond_to?(:sti_key) && one.sti_key } if shape.listed?
           model&.sti_key&.to_s
         end
 
-        # @return [nil] Sequel's statements do not name the model
+        # @return [nil] Sequel's statements do not name their model
         def named(_shape) = nil
 
         def scope?(model, name) = model.dataset.respond_to?(name) && !Sequel::Dataset.method_defined?(name)

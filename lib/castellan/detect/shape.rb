@@ -2,19 +2,18 @@
 
 module Castellan
   module Detect
-    # Parses a fingerprint: table, columns compared with a value, kind of statement. Frozen and cached per
-    # fingerprint.
+    # Parses a fingerprint: its table, the columns that it compares with a value, and its kind.
     #
     #   shape = Shape.of("select posts.* from posts where posts.user_id = ? order by posts.id desc limit ?", "Post Load")
     #   shape.table     # => "posts"
     #   shape.equal     # => ["user_id"]
     #   shape.last?     # => true
     #
-    # Parses fingerprints with regular expressions and does not split subqueries and unions. A statement that
-    # it cannot parse counts as a read of an unknown table.
+    # Frozen, and cached per fingerprint. Parses with regular expressions and does not split subqueries and
+    # unions. A statement that it cannot parse counts as a read of an unknown table.
     class Shape
       NAMES = 500
-      KEPT = 2_000 # per statement name
+      KEPT = 2_000 # for each statement name
       NOT_COUNTED = :not_counted
       EQUAL = /(?:\b(\w+)\.)?\b(\w+)\)? = \(?\?/
       PAGED = /\b(\w+)\)? (?:>|>=|<|<=) \(?\?.* order by (?:\w+\.)?\1\b.* limit \?/
@@ -25,37 +24,38 @@ module Castellan
       LISTED = /(?:\bin|= ?any) ?\(\?\)/
       COMPARISON = /[=<>]|\b(?:like|ilike|is|in|not|between|or|exists)\b/
       CONDITION = /(?:=|<|>|\blike|\bin|\bany|\bbetween) \(?\?/
-      # An operator may have no spaces around it; `->` and `::` are not operators here.
+      # An operator may have no spaces around it. `->` and `::` must not match.
       SIGN = /(?<=[\w)]) ?(=|<>|!=|>=|<=|>|<) ?(?=[\w(?])/
-      # Statements that cannot be merged or are no work: cursors, locks, sequences, settings, the last
+      # Statements that cannot be merged, or do no work: cursors, locks, sequences, settings, the last
       # inserted id.
       NOT_REPEATABLE = /\A(?:fetch|move|declare|close|copy|listen|unlisten|notify|lock|prepare|deallocate|attach|detach|use|kill)\b|
                         \Aselect\ (?:pg_(?!sleep\b)\w+|set_config|nextval|currval|setval|lastval|last_insert_rowid|last_insert_id|changes|
                         get_lock|release_lock)\s?\(/x
-      # Statements that switch schema, database, role or a setting that row-level policies read; the same
-      # query then reads other rows.
+      # Statements that switch the schema, database, role, or a setting that row-level policies read. After
+      # one, the same query reads other rows.
       SWITCH = /\A(?:set (?:session |local )?(?:search_path|schema|role|session authorization|\w+\.\w+)\b|use \w|select set_config\s?\()/
-      # Functions and locks whose result may change without a write.
+      # Functions and locks that may return another result without a write in between.
       VOLATILE = /\b(?:random|rand|now|clock_timestamp|statement_timestamp|uuid|gen_random_uuid|newid|randomblob)\s?\(|
                   \bcurrent_(?:timestamp|time|date)\b|\bfor\ (?:no\ key\ )?(?:update|share)\b/x
-      # Reads of a cursor are paged, so only the query of its declaration counts.
+      # The reads of a cursor are paged, so only the query in its declaration counts.
       CURSOR = /\Adeclare \w+ .*?\bcursor\b.*? for (?=\(*(?:select|with|values)\b)/
       SEQUEL = /\A#{Instrument::SequelInstrument::NAME}(?: \d+)?\z/
       @shapes = BoundedCache.new(limit: NAMES)
 
       class << self
         # @param fingerprint [String] see {Fingerprint.of}
-        # @param name [String, nil] the ORM's name of the statement, e.g. "Post Load"
+        # @param name [String, nil] the ORM's name for the statement, e.g. "Post Load"
         # @return [Shape, nil] nil for transactions, schema queries and connection commands
         def of(fingerprint, name = nil)
           fingerprint = fingerprint.sub(CURSOR, "") if fingerprint.start_with?("declare ")
-          # Two models, or two ORMs, may send the same SQL. A key of both would be an object per statement.
+          # Two models, or two ORMs, may send the same SQL. The caches are nested because a key of both would
+          # be an object per statement.
           named = @shapes.fetch(name) { BoundedCache.new(limit: KEPT) }
           shape = named.fetch(fingerprint) { counted?(fingerprint, name) ? new(fingerprint, name) : NOT_COUNTED }
           shape unless NOT_COUNTED.equal?(shape)
         end
 
-        # @return [Boolean] whether later queries read another schema or run as another role
+        # @return [Boolean] whether later queries read another schema, or run as another role
         def switches?(fingerprint) = fingerprint.match?(SWITCH)
 
         private
@@ -63,10 +63,10 @@ module Castellan
         def counted?(fingerprint, name) = Instrument::Counter.work?(fingerprint, name) && !fingerprint.match?(NOT_REPEATABLE)
       end
 
-      # - `key` groups statements: the fingerprint and, for databases used without ActiveRecord, their number
-      # - `tables`, without schemas; `table` is the first one that it reads, or the one that it writes
-      # - `equal` are the columns of that table that are compared with a value by =
-      # - `model` is the one in ActiveRecord's name of the statement ("Post Load")
+      # - `key`: groups statements; the fingerprint and, for databases used without ActiveRecord, their number
+      # - `tables`: without schemas; `table` is the first one read, or the one written
+      # - `equal`: the columns of `table` that are compared with a value by =
+      # - `model`: the model in ActiveRecord's name for the statement ("Post Load")
       attr_reader :fingerprint, :verb, :database, :key, :table, :equal, :tables, :model
 
       def initialize(fingerprint, name = nil)
@@ -90,101 +90,87 @@ module Castellan
 
       def write? = @write
 
-      # @return [Array<Class>] the models of the table: first the statement's own, then one with the name of
-      #   the table; of Sequel's only those of the statement's database, where it has any
+      # @return [Array<Class>] the models of the table: first the statement's own, then one named after the
+      #   table; for Sequel only those of the statement's database, if there are any
       def models
         found = library.of_table(table, database)
         found.each_with_index.sort_by { |one, place| [one.name == model ? 0 : 1, Words.table?(one, table) ? 0 : 1, place] }.map(&:first)
       end
 
-      # @return [Class, nil] the model of the table that the line names, with or without its modules; else the first
+      # @return [Class, nil] the model of the table that the line names, with or without its modules; else the
+      #   first one
       def model_at(site)
         constants = Source.at(site).constants
         all = models
         all.find { |one| constants.any? { |name| "::#{one.name}".end_with?("::#{name}") } } || all.first
       end
 
-      # Both ORMs may have models of the same table.
+      # Needed because both ORMs may have models of the same table.
       def sequel? = @sequel
 
-      # @return [Module] {SequelModels} or {ActiveRecordModels}
+      # @return [Module]
       def library = sequel? ? SequelModels : ActiveRecordModels
 
-      # Whether it may be one of several batch reads of a large set: by key, range, page or list of keys. {Pieces} decides.
+      # Whether it may be a batch read of a large set: by key, range, page or list of keys. {Pieces} decides.
       def batch? = @batch
 
-      # Whether the values of the statements should be compared, see {Pieces}.
+      # Whether to compare the values of the statements, see {Pieces}.
       def pieces? = @pieces
 
-      # Whether it is an eager load by JOIN; ActiveRecord names its first column t0_r0.
+      # Whether it is an eager load by JOIN, in which ActiveRecord names the first column t0_r0.
       def joins? = fingerprint.include?(" as t0_r0")
 
-      # Whether it reads a page of an ordered set.
       def paged? = @text.match?(PAGED) || @text.match?(PAGED_BY_SEVERAL) || @text.match?(/ offset \?/)
 
-      # Whether it locks the rows that it reads.
       def locks? = fingerprint.match?(/\bfor (?:no key )?(?:update|share)\b/)
 
-      # Whether an INSERT has a conflict clause.
       def conflict? = fingerprint.match?(/\Ainsert (?:or|ignore) |\bon (?:conflict|duplicate key)\b/)
 
-      # Whether it reads plain columns, as opposed to expressions and distinct values.
+      # Whether it reads plain columns: no expressions, no distinct values.
       def columns? = fingerprint.match?(/\Aselect (?:\w+\.)?[\w*]+(?:, (?:\w+\.)?[\w*]+)* from /) && !fingerprint.include?(" group by ")
 
-      # Whether it has conditions other than equality.
       def compares? = chosen.gsub(EQUAL, "").match?(COMPARISON)
 
-      # Whether this column is its only condition.
       def only_by?(column)
         rest = chosen.gsub(/(?:\b\w+\.)?\b#{column}\)? (?:= \(?\?|in \(\?\))/, "")
         rest != chosen && !rest.match?(COMPARISON)
       end
 
-      # @return [Array<String>] columns compared by =, either of this table or unqualified
+      # @return [Array<String>] columns compared by =, of this table or without a table
       def equal_in(table) = @equals.filter_map { |of, column| column if of.nil? || of == table }
 
-      # @return [Array<String>] all conditions; its own table's name is removed
+      # @return [Array<String>] all conditions, without the name of the statement's own table
       def conditions = Conditions.all(@text).map { |one| own(one) }
 
-      # @return [String, nil] the ORDER BY clause without "asc"
       def sorted_by
         order = @text[/ order by ((?:(?! limit | offset | for (?:update|share)).)*)/m, 1]
         order && own(order).gsub(/ asc\b/, "").strip
       end
 
-      # Whether it has an IN list.
       def listed? = @listed
       def list_column = @text[LIST, 1]
 
-      # Whether it reads a range between two values.
       def ranged? = @text.match?(NUMBERED)
 
-      # Whether it writes many rows at once.
       def bulk? = write? && (listed? || ranged?) && !equal.include?("id")
 
-      # Whether it writes a limited number of the matching rows, so that it repeats until none is left.
+      # Whether it writes a limited number of the matching rows: it then repeats until none is left.
       def limited? = write? && @text.match?(LIMITED)
 
-      # Whether it is an INSERT … SELECT.
       def copies? = verb == "insert" && @text.match?(/\A[^?]*\bselect /)
 
-      # Whether its result may change without a write.
       def volatile? = table.nil? || fingerprint.match?(VOLATILE)
 
-      # Whether it calculates an aggregate.
       def calculation? = fingerprint.match?(/\Aselect (?:count|sum|avg|min|max)\(/)
       def existence? = fingerprint.match?(/\Aselect (?:\? as (?:one|\?)|exists)\b?/)
 
-      # Whether it reads records.
       def records? = !write? && !calculation? && !existence?
 
-      # Whether it has a LIMIT.
       def single? = fingerprint.match?(/ limit \?(?: |\z)/)
 
-      # Whether it reads the last row of an order.
       def last? = single? && fingerprint.match?(/ order by .*\bdesc\b/)
 
-      # @return [String, nil] the order as `id: :desc`
+      # @return [String, nil] the ORDER BY clause as `id: :desc`
       def order
         order = fingerprint[/ order by ((?:(?:\w+\.)?\w+(?: asc| desc)?(?:, )?)+)/, 1] or return
 
@@ -198,7 +184,7 @@ module Castellan
 
       def chosen = @text[/ where (.*?)(?: (?:group|order) by .*| limit \?.*)?\z/m, 1].to_s
 
-      # Conditions joined by OR are excluded, because not all of them must hold.
+      # Conditions joined by OR do not count, because not all of them must hold.
       def equal_columns = Conditions.all(@text).grep_v(/\bor\b/).filter_map { |one| one.match(EQUAL)&.captures }
     end
   end

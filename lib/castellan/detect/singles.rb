@@ -2,25 +2,23 @@
 
 module Castellan
   module Detect
-    # Collects statements that are slow without repeating: long queries, and JOINs that return each record
-    # many times.
+    # Collects single statements that are findings: slow ones, and JOINs that repeat each record.
     #
     #   singles = Singles.new
     #   singles.slow(shape, 812_000_000)                 # call it at the line that sends the statement
     #   singles.wide(shape, User, 500, 5, [:posts])      # 500 rows for 5 users, because of their posts
     #   singles.findings                                 # => [Finding, Finding]
     #
-    # Keeps at most {MOST} statements, each with its site and one stack. Not thread-safe: each {Tally} of a
-    # thread has its own.
+    # Keeps at most {MOST} statements, each with its site and one stack. Not thread-safe: each thread has its
+    # own {Tally}.
     class Singles
       MOST = 20
-      # A JOIN is wide if it returns at least this many rows, and this many per record.
+      # A JOIN is wide if it returns at least this many rows, and this many rows per record.
       WIDE_ROWS = 50
       WIDE_TIMES = 10
 
-      # One statement at one site; `join` is its widest result, nil for a slow statement.
       Single = Struct.new(:kind, :shape, :site, :stack, :join, :times, :total_ns)
-      # `rows` of `records` of a model; `names` is the tree of joined associations.
+      # A JOIN that returned `rows` for `records` of `model`; `names` is the tree of joined associations.
       Join = Struct.new(:model, :rows, :records, :names)
       private_constant :Single, :Join
 
@@ -42,7 +40,6 @@ module Castellan
         single.join = Join.new(model, rows, records, names) if single && rows > (single.join&.rows || 0)
       end
 
-      # Adds those of another thread.
       def merge(other) = dup.tap { |singles| singles.all = all.merge(other.all) { |_key, one, more| one.times += more.times and one } }
 
       def findings = @all.values.map { |single| single.join ? wide_finding(single, *single.join) : slow_finding(single) }
@@ -68,7 +65,7 @@ module Castellan
                         fix_refused: "it is slow by itself, not because it repeats: read its plan with EXPLAIN ANALYZE")
       end
 
-      # A condition on a joined table needs the JOIN, or a subquery, so there is no automatic fix then.
+      # A condition on a joined table needs the JOIN or a subquery, so there is no automatic fix.
       def wide_finding(single, model, count, records, names)
         at = CallSite.location(single.site)
         name = names.keys.first

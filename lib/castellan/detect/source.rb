@@ -12,7 +12,7 @@ module Castellan
     #   line.steps(:tokens)      # => [where(on_behalf: false), last], each a {SyntaxNode}
     #   line.value("on_behalf")  # => the node of false
     #
-    # An unreadable or invalid file has no calls.
+    # A file that is unreadable or has a syntax error has no calls.
     class Source
       MOST_FILES = 50
       LOCKS = %i[lock lock! with_lock for_update for_share lock_style].freeze
@@ -25,7 +25,7 @@ module Castellan
 
       class << self
         # @param site [Integer, nil] see {CallSite}
-        # @return [Source] the same while the file does not change
+        # @return [Source] cached until the file changes
         def at(site)
           return new([], 0) unless site
 
@@ -45,7 +45,7 @@ module Castellan
         end
       end
 
-      # @return [Boolean] whether the call takes several records, or one other than the first or last
+      # @return [Boolean] whether the call takes several records, or a single one other than the first or last
       def self.limit?(call)
         return true if OTHER_ONES.include?(call.name)
 
@@ -59,27 +59,28 @@ module Castellan
         @line = line
       end
 
-      # The calls named at the line, with receivers and arguments, which may be on other lines.
+      # The calls whose names are on the line. Their receivers and arguments may be on other lines.
       # @return [Array<SyntaxNode>] in the order of the source
       def calls
         @calls ||= reached.select(&:call?)
       end
 
-      # @return [Boolean] whether one of these methods is called, on any receiver
+      # @return [Boolean] whether the line calls one of these methods, on any receiver
       def calls?(*names) = calls.any? { |call| names.include?(call.name) }
 
-      # The calls chained to an association.
-      # @param names [Array<Symbol>] the association, or a dataset
-      # @return [Array<Array<SyntaxNode>>] for each mention, the calls that follow, the innermost first
+      # The calls that are chained to an association.
+      # @param names [Array<Symbol>] the association, or its dataset method
+      # @return [Array<Array<SyntaxNode>>] for each call of the association, the calls that follow, innermost
+      #   first
       def steps(*names) = calls.select { |call| names.include?(call.name) }.map { |call| following(call) }
 
-      # @return [Array<String>] constants as they are written
+      # @return [Array<String>] constants as the line writes them
       def constants = @constants ||= reached.select { |node| node.kind == :constant }.map(&:text)
 
-      # @return [SyntaxNode, nil] the value given for the column: `where(column: value)`
+      # @return [SyntaxNode, nil] the value that the line gives for the column: `where(column: value)`
       def value(column) = reached.find { |node| node.kind == :pair && node.name.to_s == column }&.children&.first
 
-      # @return [Boolean] whether not all calls run, because the line is part of an `or` or `and`
+      # @return [Boolean] true if the line is part of an `or` or `and`, so that not all of its calls run
       def alternatives?
         reached.any? { |node| [node, *node.ancestors.select { |one| one.line >= @line }].any? { |one| one.kind == :or } }
       end
@@ -87,20 +88,20 @@ module Castellan
       # @return [Boolean] whether a call at the line takes several records, see {.limit?}
       def limits? = calls.any? { |call| Source.limit?(call) }
 
-      # @return [Boolean] whether one of the names occurs as a call or as a literal symbol
+      # @return [Boolean] whether one of the names is a call or a literal symbol at the line
       def names?(*names)
         calls?(*names) || reached.any? { |node| node.kind == :literal && names.any? { |name| node.text == name.inspect } }
       end
 
-      # @return [Boolean] whether the line locks the rows that it reads
       def locks? = calls?(*LOCKS)
 
-      # @return [Boolean] whether the surrounding method calls `loaded?` on the association
+      # @return [Boolean] whether the method around the line calls `loaded?` on the association
       def asks_loaded?(name)
         definition&.all&.any? { |node| node.call? && node.name == :loaded? && node.receiver&.call? && node.receiver.name == name } || false
       end
 
-      # @return [Boolean] whether it is called on the association's result or in its block: `node.parent.author`
+      # @return [Boolean] whether the line calls it on the association's result or in its block:
+      #   `node.parent.author`
       def reads_below?(name, association)
         calls.select { |call| call.name == name && call.receiver }.any? do |call|
           block = call.ancestors.find { |node| node.kind == :block } if call.receiver.kind == :local
@@ -114,7 +115,7 @@ module Castellan
         @reached ||= @all & @all.select { |node| node.line == @line }.flat_map { |node| [node, *below(node)] }
       end
 
-      # Receivers and arguments; a block of several lines is separate code.
+      # Includes receivers and arguments, but not a block of several lines, which is separate code.
       def below(node)
         parts = node.parts.reject { |part| part.kind == :block && part.last_line > @line }
         parts.flat_map { |part| [part, *below(part)] }

@@ -2,16 +2,15 @@
 
 module Castellan
   module Detect
-    # Observes a unit of work for the detector: counts statements by shape and association, and records loads.
-    # {Verdict} turns the counts into findings.
+    # Counts the statements of a unit of work by shape and association, and the records that lines load.
     #
     #   tally = Tally.new
     #   Instrument.record(tally) { User.all.each { |user| user.employee } }
     #   Verdict.new(tally).findings
     #
-    # SQL that was seen before costs one Hash lookup and no allocation. Bounded: past MOST_TEXTS different
-    # SQL texts only known shapes are counted; past MOST_SHAPES no new shape is. Not thread-safe: a thread
-    # started meanwhile has its own tally ({#strand}), which is merged afterwards.
+    # For SQL seen before, counting costs one Hash lookup and no allocation. Memory is bounded: past
+    # MOST_TEXTS different SQL texts it counts only known shapes, past MOST_SHAPES no new shapes. Not
+    # thread-safe: a thread that starts meanwhile has its own tally ({#strand}), which is merged afterwards.
     class Tally
       MOST_TEXTS = 2_000
       MOST_SHAPES = 500
@@ -20,27 +19,27 @@ module Castellan
       NONE = [].freeze
       SLOW_NS = 500_000_000
 
-      # One SQL text: the ORM's name of the statement, its shape (nil if it is not counted), a number that represents
-      # the text in comparisons, and the group that it was last counted in.
+      # One SQL text: the ORM's name for the statement, its shape (nil if it is not counted), a number that
+      # stands for the text in comparisons, and the group in which it was last counted.
       Text = Struct.new(:name, :shape, :number, :write, :group)
       UNCOUNTED = Text.new.freeze
       private_constant :Text, :UNCOUNTED
 
-      # The records of one model that one line loaded, the siblings of an N+1. `count` is the number of records, or of
-      # rows if `joined` (a JOIN may return a record several times), `times` the number of statements that returned them,
-      # `order` the number of events observed before.
+      # The records of one model that one line loaded.
+      # `count` is the number of records, or of rows if `joined` (a JOIN may return a record several times),
+      # `times` the number of statements, `order` the number of earlier events.
       Load = Struct.new(:model, :site, :count, :times, :order, :joined) do
         def plus(other)
           Load.new(model, site, count + other.count, times + other.times, [order, other.order].min, joined || other.joined)
         end
       end
 
-      # Associations that one line preloads. `nested` is whether another preload caused it, `join` whether it is a JOIN.
+      # Associations that one line preloads. `nested`: another preload caused it. `join`: loaded by a JOIN.
       Preload = Struct.new(:site, :model, :associations, :nested, :join, :times, :order)
 
       # @param slow_ns [Integer, nil] see {#initialize}
-      # @return [Recording] the profiler's recording of this request, which counts the same, else one of a new
-      #   tally inside the current recording; call {Recording.resume} with it
+      # @return [Recording] for {Recording.resume}: the profiler's recording of this request if it counts the
+      #   same, else a recording of a new tally inside the current one
       def self.recording(slow_ns)
         current = Recording.current
         observer = current&.observer
@@ -49,22 +48,24 @@ module Castellan
         Recording.new(new(slow_ns: slow_ns), current)
       end
 
-      # @return [Boolean] whether a write affects many rows at once
+      # @return [Boolean] whether the statement writes many rows
       def self.bulk?(shape, sql)
         return true if shape.bulk?
 
-        # Starts at the first "values", so that each byte is read once: the SQL may contain any user input.
+        # Starts at the first "values" to read each byte only once, because the SQL may contain user input of
+        # any size.
         text = sql.valid_encoding? ? sql : sql.b
         from = text.index(/\bvalues\b/i)
         from ? text.match?(/\)\s*,\s*\(/, from) : false
       end
 
-      # An internal error, which is never raised to the application; counting stopped then.
+      # An internal error. It is never raised to the application, but counting stops.
       attr_reader :failure
       # @return [Integer, nil] see {#initialize}
       attr_reader :slow_ns
 
-      # @param slow_ns [Integer, nil] nanoseconds from which a statement is slow; nil disables this
+      # @param slow_ns [Integer, nil] report a statement that takes at least this many nanoseconds; nil
+      #   disables this
       # @param order [Integer] the number of earlier events
       def initialize(slow_ns: SLOW_NS, order: 0)
         @slow_ns = slow_ns
@@ -81,13 +82,13 @@ module Castellan
         @failure = @owner = @association = @text = @answered_ns = @singles = nil
       end
 
-      # @return [Boolean] whether it observes one request from its start
+      # @return [Boolean] whether it observes one request from the start
       def request? = false
 
-      # @return [Singles] statements that are findings by themselves
+      # @return [Singles] single statements that are findings
       def singles = @singles ||= Singles.new
 
-      # @return [Tally] for a thread that starts now
+      # @return [Tally] the tally of a thread that starts now
       def strand
         return @strands.last if @strands.size >= MOST_STRANDS
 
@@ -183,7 +184,7 @@ module Castellan
         groups.any? { |group| [group, group.answers].any? { |one| one && one.count >= times && one.span_ns >= min_ns } }
       end
 
-      # The fast path that settles most requests.
+      # A fast check that is enough for most requests.
       # @return [Boolean] whether nothing can be a finding: no statement or association repeated, no writes,
       #   nothing slow, and no {#failure}. Otherwise {Verdict} decides.
       def no_repeats?
@@ -220,7 +221,7 @@ module Castellan
         @answered_objects = objects
       end
 
-      # Two models, or two ORMs, may send the same SQL; the second has a key of its own.
+      # Two models, or two ORMs, may send the same SQL. The second has its own key, which includes the name.
       def text_of(sql, name)
         return UNCOUNTED if @failure
 
@@ -228,7 +229,8 @@ module Castellan
         @texts[key] || read(sql, name).then { |text| text && @texts.size < MOST_TEXTS ? @texts[key] = text : text || UNCOUNTED }
       end
 
-      # A bulk write is what a write loop should become, so it is not counted, and neither is a switch of schemas.
+      # Bulk writes are not counted, because a write loop should become one. Switches of the schema are not
+      # counted, either.
       def read(sql, name)
         fingerprint = Fingerprint.of(sql)
         shape = Shape.of(fingerprint, name)
@@ -244,7 +246,7 @@ module Castellan
         nil
       end
 
-      # Values of writes are not compared: a repeated identical write is a write, too.
+      # Does not compare the values of writes, because an identical write is a write, too.
       def learn(group, text, sql, binds)
         if text.write then wrote(text.shape)
         else group.learn(binds ? binds.hash ^ text.number : text.number, written(text.shape), @writes)

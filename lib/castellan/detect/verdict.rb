@@ -2,18 +2,17 @@
 
 module Castellan
   module Detect
-    # Decides which of the counted statements are findings. Ignores batch reads, polling, and different lines
-    # that send the same statement. Slow single statements come last ({Singles}).
+    # Decides which of the counted statements are findings. Single slow statements come last ({Singles}).
     #
     #   Verdict.new(tally, repeats: 2, min_ns: 0).findings   # => [Finding]
     #
-    # A group is a finding if one line sent at least `repeats` of its statements over at least `min_ns`. The
-    # queries of one association, one per loaded record, may come from several lines. Reads source files and
-    # models, so call it after the measured work.
+    # A group is a finding if one line sent at least `repeats` of its statements in at least `min_ns`; the
+    # queries of one association, one per loaded record, may come from several lines. Batch reads, polling,
+    # and different lines that send the same statement are not findings. Reads source files and models, so
+    # call it after the measured work.
     class Verdict
-      # A group that will be reported, with the results of the analysis.
       Case = Struct.new(:kind, :group, :site, :link, :parent, :models, :rivals, keyword_init: true) do
-        # The statements that the finding counts: the group's, or those that the query cache answered.
+        # The statements that the finding counts: the group's own, or those that the query cache answered.
         def counted = kind == :cached_repeat ? group.answers : group
         def count = counted.count
       end
@@ -42,9 +41,9 @@ module Castellan
 
       def enough?(counted) = counted && counted.count >= @repeats && counted.span_ns >= @min_ns
 
-      # Merges groups that belong together: all tables of one association (polymorphic or through), and
-      # inserts of one line with different columns. Reading the records and reading only the ids of one
-      # association stay separate.
+      # Merges groups that belong together: all tables of one association (polymorphic or through), and the
+      # INSERTs of one line with different columns. Reading an association's records and reading only its ids
+      # stay separate.
       def groups
         @groups ||= begin
           alike = @tally.groups.group_by { |group| likeness(group) }.values
@@ -63,7 +62,6 @@ module Castellan
         end
       end
 
-      # The groups of the same association and table.
       def ways(group)
         @tally.groups.select do |other|
           other.association == group.association && other.owner.equal?(group.owner) && other.shape.table == group.shape.table
@@ -78,7 +76,7 @@ module Castellan
         link ? judge_walk(group, link) : judge_statement(group)
       end
 
-      # Statements that the query cache answered again and again at one line, except those of another case.
+      # Statements that the query cache answered repeatedly at one line, except those of another case.
       def cached_repeats(known)
         groups.reject { |group| known.include?(group) }.filter_map do |group|
           next unless enough?(group.answers)
@@ -94,13 +92,15 @@ module Castellan
         new_case(:write_loop, group, site) unless site.nil? || some_at_a_time?(group) || attempted_again?(group)
       end
 
-      # Whether the statement writes batches until nothing is left, rather than one owner after the other.
+      # Whether the statement writes a batch at a time until no row is left, rather than the rows of one owner
+      # at a time.
       def some_at_a_time?(group) = group.shape.limited? && !varies?(group, group.shape.equal)
 
-      # Whether one row is written again by other compared values, as after conflicts of optimistic locking.
+      # Whether it writes one row again, compared with other values, e.g. after a conflict of optimistic
+      # locking.
       def attempted_again?(group) = group.shape.equal.include?("id") && group.pieces&.varying.to_a.any? && !varies?(group, ["id"])
 
-      # Whether the statements write different rows; without pieces they may.
+      # Without pieces, the statements may write different rows.
       def varies?(group, columns) = group.pieces.nil? || group.pieces.varies?(columns)
 
       def judge_walk(group, link)
@@ -119,19 +119,20 @@ module Castellan
         return new_case(:n_plus_one, group, site) if site && group.different > 1 && !of_subclasses?(group)
         return if group.shape.volatile? || @batches.first?(group) || Source.at(group.busiest).locks?
 
-        # Between two lines a trigger or cascade may have changed the result, so only unchanged repeats count then.
+        # Between two lines, a trigger or cascade may have changed the result, so only unchanged repeats
+        # count.
         again = site ? group.again : group.unchanged_repeats
         new_case(:duplicate, group, group.busiest) if again >= @repeats - 1
       end
 
-      # Subclasses that share a table are separate models: `[Dog, Cat].map(&:count)` is one query each.
+      # Subclasses that share a table are separate models: `[Dog, Cat].map(&:count)` is one query for each.
       def of_subclasses?(group)
         shape = group.shape
         column = shape.library.kind_column(shape)
         column && (shape.only_by?(column) || (group.pieces&.varying == [column] && !shape.compares?))
       end
 
-      # Each record's second page is part of the finding of its first.
+      # The second page of each record belongs to the finding of the first page.
       def first_pages(cases)
         cases.reject do |one|
           one.link && one.group.shape.paged? && cases.any? do |other|
@@ -140,9 +141,9 @@ module Castellan
         end
       end
 
-      # One save may also write counters, touched owners and join rows, and run uniqueness queries. They
-      # belong to one write loop: the largest at the line, among equals the one whose model the line names,
-      # then the first.
+      # A save may also write counters, touched owners and join rows, and run uniqueness queries. They belong
+      # to one write loop: the largest at the line, among equals the one whose model the line names, then the
+      # first.
       def loops(cases)
         writes = cases.select { |one| one.kind == :write_loop }
         leads = writes.group_by(&:site).transform_values do |same|
@@ -151,8 +152,8 @@ module Castellan
         cases.select { |one| one.kind == :write_loop ? leads[one.site].equal?(one) : writes.none? { |write| part_of?(one, write) } }
       end
 
-      # Sequel's validations have a line of their own, in the model. The lookup of a new record's owner only
-      # validates that it exists.
+      # The query of a Sequel validation has its own line, in the model. The lookup of a new record's owner
+      # only checks that the owner exists.
       def part_of?(one, write)
         group = one.group
         return false if one.count > write.count
@@ -172,13 +173,14 @@ module Castellan
       LIBRARY = %w[ActiveRecord::Base Sequel::Model Object].freeze
       private_constant :MOST_WRITTEN, :AGAIN, :LIBRARY
 
-      # @return [Integer, nil] the line that alone sent enough statements, and more than it has calls
+      # @return [Integer, nil] the line that sent enough statements by itself, and more than it has calls
       def busiest_site(counted, shape, link = nil)
         site, count = counted.sites.max_by { |_site, number| number }
         site if count && count >= @repeats && (count > MOST_WRITTEN || count > mentions(site, shape, link))
       end
 
-      # Counts the calls for the model or association at the line: `[User.find(1), User.find(2)]` is no loop.
+      # The number of calls for the model or association at the line: `[User.find(1), User.find(2)]` is not a
+      # loop.
       def mentions(site, shape, link = nil)
         source = site ? Source.at(site) : (return 0)
         times = named(source, CallSite.source(site).to_s, shape, link).map { |words| words.tally.values.max.to_i }.max.to_i
@@ -193,8 +195,9 @@ module Castellan
          *shape.models.map { |model| calls(source, model) }]
       end
 
-      # The model's own scopes count as one word: `[Ticket.open.count, Ticket.closed.count]` is not a loop.
-      # Alternatives do not, because not all of them run: `Ticket.open.first || Ticket.closed.first`.
+      # The model's own scopes count as one name: `[Ticket.open.count, Ticket.closed.count]` is not a loop.
+      # Alternatives count separately, because not all of them run:
+      # `Ticket.open.first || Ticket.closed.first`.
       def calls(source, model)
         name = model.name[/\w+\z/]
         calls = source.calls.select { |call| call.receiver&.kind == :constant && call.receiver.text[/\w+\z/] == name }.map(&:name)
@@ -203,7 +206,7 @@ module Castellan
         calls.map { |call| model.respond_to?(call) && own?(model, call) ? :scope : call }
       end
 
-      # Whether the model itself defines this scope or class method.
+      # Whether the model itself, not the ORM, defines this scope or class method.
       def own?(model, name)
         library = model.ancestors.find { |owner| LIBRARY.include?(owner.name) }
         !library.singleton_class.ancestors.include?(model.method(name).owner)

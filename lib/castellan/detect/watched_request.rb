@@ -4,15 +4,16 @@ require "delegate"
 
 module Castellan
   module Detect
-    # Runs a request of a Rack application in a recording that lasts to the end of its body. Included by {Middleware} and
-    # {Production}, which have an evidence, a logger and a threshold for slow statements.
+    # Records a request of a Rack application until the end of its body.
+    # For {Middleware} and {Production}.
     module WatchedRequest
       private
 
-      # Calls the block once, at the end of the request and after the recording: immediately for an Array or file body, on
-      # `close` for a lazy body, and also if the application raises, throws or times out.
-      # @yield [tally, use] what the request did, and which associations it read ({Evidence}) if this is sampled
-      # @return [Array(Array, Tally)] the response, and what the request did until it was returned
+      # Yields once, at the end of the request and outside of the recording: immediately for an Array or file
+      # body, on `close` for a lazy body, and also if the application raises, throws or times out.
+      # @yield [tally, use] the queries of the request, and the associations that it read if it is sampled
+      #   ({Evidence})
+      # @return [Array(Array, Tally)] the response, and the queries up to its return
       def watch(app, env, &over)
         Instrument.attach
         use = @evidence.begin
@@ -37,7 +38,7 @@ module Castellan
         env["rack.errors"]&.puts(text) unless logger == false
       end
 
-      # Wraps a lazy body, so that its queries belong to its request.
+      # Records the queries of a lazy body as part of its request.
       class Body < SimpleDelegator
         ASKED = %i[each call].freeze
 
@@ -47,7 +48,6 @@ module Castellan
           @over = over
         end
 
-        # Responds to these methods only if the wrapped body does.
         def respond_to?(name, *) = ASKED.include?(name) ? __getobj__.respond_to?(name) : super
 
         def each(&block) = Recording.resume(@recording) { __getobj__.each(&block) }

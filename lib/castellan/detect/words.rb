@@ -14,7 +14,7 @@ module Castellan
       def counted(number, model) = "#{number} #{number == 1 ? singular(model).tr("_", " ") : plural(model)}"
       def singular(model) = Inflector.underscore(model.name.to_s[/\w+\z/] || "Record")
 
-      # Whether the table is named after the model, by the usual conventions.
+      # Whether the table is named after the model.
       def table?(model, table) = [singular(model), plural(model).tr(" ", "_")].any? { |word| "_#{table}".end_with?("_#{word}") }
     end
   end

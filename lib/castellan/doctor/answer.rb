@@ -4,28 +4,28 @@ require "stringio"
 
 module Castellan
   module Doctor
-    # Sends a request and reads the response to its end: `each`, or `call` for streaming bodies (Rack 3).
+    # Sends a request and reads the whole response: by `each`, or by `call` for a streaming body (Rack 3).
     #
     #   answer = Answer.to(application, request.env)
     #   answer.status   # => 200
-    #   answer.error    # => the exception, raised or turned into a 500 by the framework
+    #   answer.error    # => the exception, even if the framework turned it into a 500
     #
     # Endless bodies are not supported.
     class Answer
-      # Rack environment keys in which frameworks store the exception behind an error page.
+      # The keys of the Rack environment in which frameworks store the exception of an error page.
       ERRORS = %w[action_dispatch.exception sinatra.error].freeze
-      # Rack environment key in which Rails' host authorization stores refused hosts.
+      # The key in which Rails' host authorization stores the hosts that it refused.
       BLOCKED_HOSTS = "action_dispatch.blocked_hosts"
       private_constant :ERRORS, :BLOCKED_HOSTS
 
       # @return [Integer, nil] nil if the application raised
-      # @return [Hash{String => String}] names in lower case
+      # @return [Hash{String => String}] with names in lower case
       # @return [String] bytes
       # @return [Exception, nil]
       attr_reader :status, :headers, :body, :error
 
       class << self
-        # @return [Answer] also for StandardError, ScriptError, SystemStackError and SystemExit, as {#error}
+        # @return [Answer] rescues StandardError, ScriptError, SystemStackError and SystemExit into {#error}
         def to(application, env)
           status, headers, body = checked(application.call(env))
           new(status.to_i, headers, read(body, headers), env.values_at(*ERRORS).compact.first, blocked_hosts: env[BLOCKED_HOSTS])
@@ -60,8 +60,8 @@ module Castellan
         @error = error
       end
 
-      # @return [Boolean] whether host authorization refused the request; other implementations than Rails'
-      #   name it in the body
+      # @return [Boolean] whether host authorization refused the request; implementations other than Rails'
+      #   are recognized by the text of the body
       def host_blocked? = @blocked_hosts ? true : @body.match?(/blocked hosts?/i)
 
       def success? = (200..299).cover?(status)

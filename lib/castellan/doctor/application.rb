@@ -4,25 +4,25 @@ require "rack"
 
 module Castellan
   module Doctor
-    # Boots a Rack application from its file, in a named environment.
+    # Boots a Rack application from its file in an environment.
     #
     #   application = Application.boot("config.ru", environment: "production")
     #   application.call(env)          # => Rack response
     #   application.reloading?         # => false
     #
-    # For a Ruby file the application is the constant named like the file; else the one subclass of
-    # Sinatra::Base, Roda or Hanami::API that it defines; else Sinatra::Application (classic style).
+    # For a Ruby file, the application is the constant named after the file, else the only subclass of
+    # Sinatra::Base, Roda or Hanami::API that the file defines, else Sinatra::Application (classic style).
     class Application
       VARIABLES = %w[RAILS_ENV RACK_ENV APP_ENV].freeze
       BASES = %w[Sinatra::Base Roda Hanami::API].freeze
       private_constant :VARIABLES, :BASES
 
-      # @return [String] file from which it was booted
-      # @return [String] the environment's name
+      # @return [String] the file that was booted
+      # @return [String] the name of the environment
       attr_reader :path, :environment
 
-      # @param path [String, nil] default: config.ru, else app.rb, in the working directory
-      # @param environment [String] value for RAILS_ENV, RACK_ENV and APP_ENV
+      # @param path [String, nil] by default config.ru, else app.rb, in the working directory
+      # @param environment [String] the value for RAILS_ENV, RACK_ENV and APP_ENV
       # @return [Application]
       # @raise [Error] if the file is missing or raises; the message includes the application's error
       def self.boot(path = nil, environment: "production")
@@ -52,7 +52,7 @@ module Castellan
       # @return [Array] Rack response
       def call(env) = @app.call(env)
 
-      # @return [Boolean] whether code reloads between requests, which makes measurements incomparable
+      # @return [Boolean] whether code reloads between requests; measurements are then not comparable
       def reloading?
         return true if defined?(Sinatra::Reloader) || defined?(Rack::Unreloader) || (defined?(Rack::Reloader) && !Rack.autoload?(:Reloader))
 
@@ -61,7 +61,7 @@ module Castellan
 
       def rails? = !!defined?(Rails) && Rails.respond_to?(:application) && !Rails.application.nil?
 
-      # @return [String] framework, version, environment and file: "Rails 7.2.4 in production, from config.ru"
+      # @return [String] "Rails 7.2.4 in production, from config.ru"
       def to_s
         framework = if rails? then "Rails #{Rails.version}"
                     elsif defined?(Sinatra) then "Sinatra #{Sinatra::VERSION}"
@@ -73,7 +73,7 @@ module Castellan
 
       private
 
-      # Rack 2 also returns options.
+      # Rack 2 returns options as well.
       def rackup = Array(Rack::Builder.parse_file(path)).first
 
       def ruby

@@ -5,16 +5,16 @@ require "shellwords"
 
 module Castellan
   module Doctor
-    # Parses a curl command as a browser's "Copy as cURL (bash)" writes it.
+    # Parses a curl command, as a browser writes it for "Copy as cURL (bash)".
     #
     #   CurlCommand.parse(%q(curl 'https://app.example/users' -H 'accept: */*' --compressed))  # => RackRequest
     #
     # Reads the URL, -H, -X, -I, -b (cookies as text), -A, -e and -u, ignores --compressed, -k, -s, -S, -L and
-    # -v, and raises for other options. Drops Accept-Encoding, so that uncompressed bytes are counted, and
-    # If-None-Match and If-Modified-Since, so that the response has a body.
+    # -v, and raises for other options. Drops Accept-Encoding, to count uncompressed bytes, and If-None-Match
+    # and If-Modified-Since, so that the response has a body.
     module CurlCommand
       LEFT_OUT = %w[accept-encoding if-none-match if-modified-since].freeze
-      # Quoted strings, `$'…'`, which Chromium writes if a value contains a quote, and line continuations.
+      # Quoted strings, `$'…'` (Chromium's notation for a value with a quote), and line continuations.
       QUOTED = /'[^']*'|"(?:\\.|[^"\\])*"|\$'(?<ansi>(?:[^'\\]|\\.)*)'|(?<continued>\\\r?\n)/m
       ESCAPE = /(?<utf16>(?:\\u\h{4})+)|\\x(?<hex>\h{1,2})|\\(?<other>.)/m
       CONTROL = { "n" => "\n", "t" => "\t", "r" => "\r" }.freeze
@@ -45,7 +45,7 @@ module Castellan
                        "copy it as cURL (bash), and put it between quotes that it does not contain itself"
         end
 
-        # Browsers escape a character beyond 16 bits as a UTF-16 surrogate pair.
+        # Browsers write a character beyond 16 bits as a UTF-16 surrogate pair.
         def ansi_quoted(text)
           unescaped = text.gsub(ESCAPE) do
             match = Regexp.last_match

@@ -6,8 +6,8 @@ module Castellan
     #
     #   puts Diagnosis.new(examination, trials: Trials.of(application, request, examination.findings))
     #
-    # `next:` recommends the fix with the largest measured gain, else the slowest part. Statements are
-    # truncated; {#to_h} has the full text.
+    # The next step is the fix with the largest measured gain, else a hint about the slowest part. Truncates
+    # statements; {#to_h} has the whole text.
     class Diagnosis
       FIGURES = %i[queries cached_queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes status].freeze
       WIDTH = 100
@@ -17,9 +17,9 @@ module Castellan
       private_constant :FIGURES, :WIDTH, :MANY_OBJECTS, :MOSTLY_SQL, :SLOW_NS
 
       # @param comparable [Boolean] false if code reloads between requests
-      # @param rows [Hash{String => Integer}] rows by table
+      # @param rows [Hash{String => Integer}] the number of rows of each table
       # @param trials [Hash{Finding, Symbol => Trial}] see {Trials.of}
-      # @param reached [String] why steps were left out, see {Progress#reached}
+      # @param reached [String] why steps are missing, see {Progress#reached}
       def initialize(examination, comparable: true, rows: {}, trials: {}, reached: "the limit was reached")
         @examination = examination
         @measurement = examination.measurement
@@ -32,7 +32,7 @@ module Castellan
 
       def to_s = [heading, *warnings, "", *figures, *findings, "", "next: #{next_step}"].join("\n")
 
-      # @return [Hash{String => Object}] with the names of the ledger's figures; durations in milliseconds
+      # @return [Hash{String => Object}] with the same names as in the ledger; durations in milliseconds
       def to_h
         figures = { "duration_ms" => Figures.milliseconds(@measurement.duration_ns),
                     "sql_ms" => Figures.milliseconds(@measurement.sql_ns), **FIGURES.to_h { |name| [name.to_s, @measurement[name]] } }
@@ -99,7 +99,7 @@ module Castellan
          *(labelled("tried", @trials[group.first].to_s) if @trials[group.first])]
       end
 
-      # The figures of :cached_repeat are the most that the answers of the query cache cost.
+      # The figures of :cached_repeat are upper limits of what the query cache's answers cost.
       def cost(group)
         total = Figures.duration(group.total_ns)
         group.first.objects ? "at most #{total} and #{Figures.counted(group.findings.sum(&:objects), "object")}" : total
@@ -138,7 +138,7 @@ module Castellan
         "no preload removes the repetition; the findings above name what to query at once instead"
       end
 
-      # The fix that saves the most time; all together only if that saves more than the best fix alone.
+      # The fix that saves the most time, or all fixes together if that saves more.
       def best_tried(findings)
         best = findings.select { |finding| @trials[finding]&.worth? }.max_by { |finding| @trials[finding].gain_ns }
         together = @trials[:together]

@@ -9,32 +9,33 @@ require_relative "../profile"
 
 module Castellan
   module Doctor
-    # Measures one request of an application, each run in transactions that are rolled back.
+    # Measures one request of an application, in transactions that are rolled back.
     #
     #   examination = Examination.new(application, request).call
-    #   examination.measurement   # => Measurement: the median of the measured runs
+    #   examination.measurement   # => Measurement of the median run
     #   examination.findings      # => [Finding]
     #
-    # Runs: one to warm up, one that is profiled for findings and tables, measured ones, and one that counts
-    # memory. Objects are counted for the whole process, so the application must not have active background
-    # threads.
+    # Sends the request to warm up, then with a profile for findings and tables, then for the measurements,
+    # then to count memory. Objects are counted for the whole process, so background threads of the
+    # application must be idle.
     class Examination
       RUNS = 5
-      # No further measured run starts after this total time.
+      # After this total time, no further measured run starts.
       BUDGET_NS = 2_000_000_000
-      # Memory of slower requests is not counted, because that takes several times as long.
+      # The memory of slower requests is not counted, because counting takes several times as long as the
+      # request.
       SLOWEST_WITH_MEMORY_NS = 5_000_000_000
 
       # @return [RackRequest]
       # @return [Measurement]
-      # @return [Integer] number of measured runs behind the median; 0 if only the profiled run was completed
+      # @return [Integer] the number of measured runs; 0 if there was only time for the profiled run
       # @return [Array<Finding>]
       # @return [Profile::Result] of one run
-      # @return [String] body of the response
-      # @return [String, nil] the step that the limit of {Progress} left out
+      # @return [String] the body of the response
+      # @return [String, nil] the step that was left out at the limit of {Progress}
       attr_reader :request, :measurement, :runs, :findings, :profile, :body, :left_out
 
-      # @param runs [Integer] maximal number of measured runs
+      # @param runs [Integer] the maximum number of measured runs
       # @param memory [Boolean] whether to count memory, which takes several times as long as the request
       # @param progress [Progress]
       def initialize(application, request, runs: RUNS, memory: true, progress: Progress.new)
@@ -45,7 +46,7 @@ module Castellan
         @memory = memory
       end
 
-      # @raise [Error] if a response is not 2xx, or the limit left nothing to report
+      # @raise [Error] if a response is not 2xx, or the limit was reached before anything was measured
       def call
         check
         step("watching for repeated queries") { watch } or
@@ -54,7 +55,7 @@ module Castellan
         self
       end
 
-      # Sends the request once without measuring, for a response that is compared with another.
+      # Sends the request once without measuring, to compare its response with another.
       # @raise [Error] if the response is not 2xx, or the limit was reached
       def check
         answer = step("the first request") { Sandbox.rolled_back { respond } } or
@@ -72,13 +73,13 @@ module Castellan
 
       private
 
-      # @return [Object, nil] what the block returned; nil if the limit left the step out
+      # @return [Object, nil] the result of the block; nil if the limit was reached
       def step(text, &block)
         @progress.step = "#{request}: #{text}"
         @progress.within(&block).tap { |result| @left_out ||= text unless result }
       end
 
-      # Uses a profiler session, so that the doctor and the profiler's page report the same findings.
+      # Uses a profiler session, so that the doctor reports the same findings as the profiler's page.
       def watch
         session = Profile::Session.new
         Sandbox.rolled_back { session.record { respond } }
@@ -94,7 +95,7 @@ module Castellan
         reason ? raise(Error, reason) : answer
       end
 
-      # @return [Measurement] the median run, with the memory of another
+      # @return [Measurement] of the median run; its memory comes from another run
       def measured
         runs = measured_runs
         @runs = runs.size
@@ -115,7 +116,7 @@ module Castellan
         runs
       end
 
-      # The limit was reached before a run was measured: the profiled run is the only one.
+      # The limit was reached before a measured run, so the profiled run is the only one.
       def of_profile
         Measurement.new(duration_ns: profile.duration_ns, sql_ns: profile.parts[:sql_ns], status: 200,
                         queries: profile.totals[:queries], cached_queries: profile.totals[:cached_queries],

@@ -2,15 +2,15 @@
 
 module Castellan
   module Doctor
-    # Runs work once, in a transaction of every database that is rolled back, and measures it.
+    # Runs work once and measures it, in a transaction of every database that is rolled back.
     #
     #   run = MeasuredRun.call { Answer.to(application, env) }
     #   run.measurement.queries   # => 1139
     #   run.outcome.bytes         # => "{\"data\":…"
     #
-    # Objects are counted for the whole process.
+    # Counts the objects of the whole process.
     class MeasuredRun
-      # Counts all statements and those with the given fingerprints, and collects the call sites that load
+      # Counts all statements and those with the given fingerprints, and records which call sites load
       # records.
       class Observer
         attr_reader :counter, :repeated, :loads
@@ -36,17 +36,18 @@ module Castellan
           @repeated += 1 if @texts.fetch(sql) { @texts[sql] = @fingerprints.include?(Fingerprint.of(sql)) }
         end
 
-        # @return [self] observer for a thread that starts meanwhile
+        # @return [self] the observer of a thread that starts meanwhile
         def strand = self
       end
       private_constant :Observer
 
-      # Reads the response inside the measurement, because a body may send queries.
-      # @param fingerprints [Array<String>] statements to count in {#repeated}
+      # Reads the response within the measurement, because a body may send queries.
+      # @param fingerprints [Array<String>] the statements to count in {#repeated}
       # @param injection [Trial::Injection, nil] applied until the response is read
       # @param databases [Array<Sandbox::Database>]
-      # @param warm_up [Boolean] whether its figures are not compared, so that garbage need not be collected before
-      # @yield the work; its result is read by {Outcome.of}
+      # @param warm_up [Boolean] true skips the garbage collection before the run, because its figures are not
+      #   compared
+      # @yield the work; its result must be one that {Outcome.of} can read
       # @return [MeasuredRun]
       def self.call(fingerprints: [], injection: nil, databases: Sandbox.connected, warm_up: false, &work)
         observer = Observer.new(fingerprints)
@@ -67,12 +68,12 @@ module Castellan
 
       # @return [Measurement]
       # @return [Outcome]
-      # @return [Integer] number of statements with the given fingerprints
-      # @return [Array<Array(String, String)>] models and call sites that loaded records
+      # @return [Integer] the number of statements with the given fingerprints
+      # @return [Array<Array(String, String)>] models, and the call sites that loaded them
       attr_reader :measurement, :outcome, :repeated, :loads
 
-      # Statements may nest, so that their sum exceeds the duration: Sequel's `each` yields rows while its
-      # statement runs.
+      # The sum of the statements may exceed the duration, because they can nest: Sequel's `each` yields rows
+      # while its statement runs.
       def initialize(observer, outcome, duration_ns:, allocated_objects:)
         @outcome = outcome
         @repeated = observer.repeated

@@ -4,19 +4,19 @@ require "json"
 
 module Castellan
   module Doctor
-    # Result of work in a comparable form: the bytes of a response, or plain values. Frozen.
+    # Holds a result in a comparable form: the bytes of a response, or plain values. Frozen.
     #
     #   one = Outcome.of([200, {}, ['{"data":[],"at":1}']])
     #   other = Outcome.of([200, {}, ['{"data":[],"at":2}']])
     #   one.differences(other)                    # => ["$.at"]
     #   one.differences(other, masked: ["$.at"])  # => []
     #
-    # A place in JSON is a path with `[*]` for every index, except in an array of an array (a row of a table):
-    # `[*][2]`. In other text it is a line. Different JSON is equal if all values outside the masked places
-    # are, in the same order.
+    # A difference in JSON is reported as a path with `[*]` for each index, except for the index in an array
+    # inside of an array (a row of a table): `[*][2]`. In other text it is a line. JSON documents with
+    # different bytes are equal if all values outside of the masked paths are equal, in the same order.
     class Outcome
       WHOLE = "$"
-      # Lines of a text that is not JSON.
+      # The lines of a text that is not JSON.
       Lines = Struct.new(:lines)
       PLAIN = [NilClass, TrueClass, FalseClass, Numeric, String].freeze
       private_constant :Lines, :PLAIN
@@ -24,7 +24,7 @@ module Castellan
       class << self
         # @param result [String, Array, Answer, Object] a body, a response, or plain values and models
         # @return [Outcome]
-        # @raise [Error] if it cannot be compared
+        # @raise [Error] if the result cannot be compared
         def of(result)
           result = Answer.to(->(_env) { result }, {}) if rack?(result)
           case result
@@ -34,12 +34,12 @@ module Castellan
           end
         end
 
-        # Converts a value to hashes, arrays and values: models to their attributes, collections to arrays.
+        # Converts models to their attributes and collections to arrays.
         #
         #   Outcome.plain([user, nil, { at: 1 }])   # => [{ "User" => { "id" => 1, … } }, nil, { "at" => 1 }]
         #
         # @return [Object]
-        # @raise [Error] if it cannot be compared
+        # @raise [Error] if the value cannot be compared
         def plain(value)
           case value
           when *PLAIN then value
@@ -52,7 +52,7 @@ module Castellan
 
         private
 
-        # Response objects of tests. Models are excluded, because they may have columns of these names.
+        # A response object of a test. Models do not count, because they may have columns with these names.
         def response?(result) = result.respond_to?(:status) && result.respond_to?(:body) && Detect.models(result.class).nil?
 
         def rack?(result)
@@ -86,21 +86,21 @@ module Castellan
       end
 
       # @param other [Outcome]
-      # @param masked [Array<String>] places to ignore
-      # @return [Array<String>] places that differ
+      # @param masked [Array<String>] paths to ignore
+      # @return [Array<String>] paths that differ
       def differences(other, masked: [])
         return ["status (#{status}, then #{other.status})"] if status != other.status
         return [] if bytes && bytes == other.bytes
 
         places = compare(document, other.document, WHOLE).uniq
-        places = [WHOLE] if places.empty? && bytes && masked.empty? # equal values, serialized differently
+        places = [WHOLE] if places.empty? && bytes && masked.empty? # the same values, serialized differently
         places.reject { |place| masked.any? { |mask| place == mask || place.start_with?("#{mask}.", "#{mask}[") } }
       end
 
-      # @return [Boolean] whether both have the same values in any order
+      # @return [Boolean] whether both have the same values, in any order
       def reordered?(other) = status == other.status && sorted(document) == sorted(other.document)
 
-      # @return [Object] parsed body, its lines, or plain values
+      # @return [Object] the parsed body, its lines, or plain values
       def document
         return @plain unless bytes
 
@@ -120,7 +120,7 @@ module Castellan
         end
       end
 
-      # @param row [Boolean] whether the values are members of an array, so that an array is a row
+      # @param row [Boolean] whether the values are elements of an array, so that an array is a row
       def compare(one, other, place, row: false)
         return [] if one.eql?(other)
 
@@ -129,7 +129,7 @@ module Castellan
           one.flat_map { |key, value| compare(value, other[key], "#{place}#{key.match?(/\A\w+\z/) ? ".#{key}" : "[#{key.inspect}]"}") }
         in Array, Array if one.size == other.size
           one.zip(other).flat_map.with_index { |pair, index| compare(*pair, "#{place}[#{row ? index : "*"}]", row: true) }
-        in Lines, Lines if one.lines.size == other.lines.size && one.lines.size > 1 # a text of one line has only the place WHOLE
+        in Lines, Lines if one.lines.size == other.lines.size && one.lines.size > 1 # in a text of one line, WHOLE is the only path
           one.lines.zip(other.lines).each.with_index(1).filter_map { |(line, same), number| "line #{number}" if line != same }
         else [place]
         end

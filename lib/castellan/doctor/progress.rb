@@ -4,24 +4,24 @@ require "timeout"
 
 module Castellan
   module Doctor
-    # Shows the current step once it has lasted two seconds, and bounds the total time of all steps.
+    # Shows a step that lasts longer than two seconds, and limits the total time of all steps.
     #
     #   Progress.during($stderr, limit: 120) do |progress|
     #     progress.step = "GET /users: the first request"
     #     progress.within { application.call(env) } || puts("#{progress.reached}: nothing was measured")
     #   end
     #
-    # On a terminal it updates one line, which ends with the step; elsewhere it prints one line per slow step.
-    # Its thread allocates a few objects per second on a terminal, and per slow step elsewhere.
+    # On a terminal it updates one line, which disappears after the step; otherwise it prints a line for each
+    # slow step. Its thread allocates a few objects: per second on a terminal, else per slow step.
     class Progress
       SECONDS = 2
       CLEAR = "\r\e[K"
       private_constant :SECONDS, :CLEAR
 
       # @param err [IO]
-      # @param limit [Numeric, nil] seconds from now for all {#within} together; nil: no limit
+      # @param limit [Numeric, nil] seconds from now for all calls of {#within} together; nil for no limit
       # @yieldparam progress [Progress]
-      # @return what the block returns
+      # @return the result of the block
       def self.during(err, limit: nil)
         progress = new(err, limit: limit)
         yield progress
@@ -51,9 +51,9 @@ module Castellan
       # @return [String] "the limit of 120 s was reached (--limit)"
       def reached = "the limit of #{@limit} s was reached (--limit)"
 
-      # Runs the block, and interrupts it when the time is over. Nothing that the block calls can rescue the
-      # interruption; `ensure` runs. The block must not return nil.
-      # @return [Object, nil] what the block returned; nil if the time is over
+      # Runs the block and interrupts it when the time is over. The interruption runs `ensure`, but no code in
+      # the block can rescue it. The block must not return nil.
+      # @return [Object, nil] the result of the block; nil if the time is over
       def within
         return if over?
         return yield unless @ends_ns
@@ -63,7 +63,6 @@ module Castellan
         raise unless over?
       end
 
-      # Ends the thread.
       def stop
         return unless @thread
 

@@ -4,7 +4,8 @@ require "rack/mock_request"
 
 module Castellan
   module Doctor
-    # Builds the Rack environment of the examined request: GET or HEAD, because it is sent many times.
+    # Builds the Rack environment of the examined request.
+    # Only GET or HEAD, because it is sent many times.
     #
     #   RackRequest.new("/users?role=admin", headers: { "Authorization" => "Bearer …" }).env
     class RackRequest
@@ -12,13 +13,13 @@ module Castellan
       NOT_PREFIXED = %w[CONTENT_TYPE CONTENT_LENGTH].freeze
       private_constant :VERBS, :NOT_PREFIXED
 
-      # @return [String] absolute URL
-      # @return [String] path and query
+      # @return [String] the absolute URL
+      # @return [String] the path with the query string
       # @return [String] "GET" or "HEAD"
       # @return [Hash{String => String}]
       attr_reader :url, :path, :verb, :headers
 
-      # @param target [String] "/users", or a URL whose scheme and host the application sees
+      # @param target [String] "/users", or a URL with the scheme and host for the application
       # @raise [Error] if it is not a path or URL, or the verb is not GET or HEAD
       def initialize(target, verb: "GET", headers: {})
         @verb = verb.upcase
@@ -32,17 +33,17 @@ module Castellan
         raise Error, "#{target.inspect} is not a path or a URL: #{error.message}; write it as /path?name=value"
       end
 
-      # @return [Hash] new Rack environment
+      # @return [Hash] a new Rack environment
       def env
         Rack::MockRequest.env_for(@url, method: verb, "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => host).tap do |env|
           @headers.each { |name, value| env[variable(name)] = value }
         end
       end
 
-      # @return [RackRequest] copy with additional headers
+      # @return [RackRequest] a copy with additional headers
       def with(headers) = RackRequest.new(url, verb: verb, headers: { **@headers, **headers })
 
-      # @return [String] host, with the port if the URL has one
+      # @return [String] the host, and the port if the URL has one
       def host = @url[%r{\Ahttps?://([^/?]*)}i, 1]
 
       def to_s = "#{verb} #{path}"

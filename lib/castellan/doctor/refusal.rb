@@ -4,24 +4,24 @@ require "cgi/escape"
 
 module Castellan
   module Doctor
-    # Explains why a response is not measured, and what to do: only 2xx responses are measured.
+    # Explains why a response is not measured and what to do. Only 2xx responses are measured.
     #
     #   Refusal.of(answer, request)  # => "the application answered 401, which is not measured: …"
     #   Refusal.error(error)         # => "KeyError: key not found: \"PAYMENT_KEY\"\n    from config.ru:2:in …"
     class Refusal
       NO_TABLE = /no such table|could not find table|undefinedtable|relation "[^"]*" does not exist/i
       MARKUP = %r{<(style|script|title)\b.*?</\1>|<[^>]+>}m
-      # Prefixes of Castellan's own backtrace lines: absolute, because an application may have a folder
+      # Prefixes of Castellan's own backtrace lines. Absolute paths, because an application may have a folder
       # lib/castellan.
       OWN = [__FILE__.delete_suffix("doctor/refusal.rb"), File.expand_path("../../../exe/", __dir__), Gem.bindir].freeze
       private_constant :NO_TABLE, :MARKUP, :OWN
 
-      # @return [String, nil] nil for 2xx responses
+      # @return [String, nil] nil for a 2xx response
       def self.of(answer, request)
         new(answer, request).to_s unless answer.success?
       end
 
-      # @return [String] its class, the beginning of its message, and its first lines in the application
+      # @return [String] the class, the beginning of the message, and the first lines in the application
       def self.error(error)
         lines = error.backtrace.to_a.reject { |line| line.start_with?(*OWN) }
         own = lines.select { |line| line.start_with?("#{Dir.pwd}/") && !line.include?("/vendor/") }
@@ -70,7 +70,6 @@ module Castellan
         end
       end
 
-      # The error, and the usual fix.
       def error = "#{Refusal.error(@answer.error)}#{missing_tables if @answer.error.message.match?(NO_TABLE)}"
 
       def missing_tables

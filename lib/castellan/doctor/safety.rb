@@ -2,37 +2,36 @@
 
 module Castellan
   module Doctor
-    # Drops jobs and mail while the application is examined, until the process ends.
+    # Drops jobs and mail until the process ends, so that examining an application has no effects.
     #
     #   Safety.engage   # => ["jobs of ActiveJob are dropped", "mail is not delivered"]
     #
-    # Patches methods that every class calls, also those loaded later or with an adapter of their own:
-    # `ActiveJob::Base.queue_adapter`, `Mail::Message#deliver`, `Sidekiq::Client#raw_push`. Other queues and
-    # HTTP requests of the application are not blocked.
+    # Patches the methods that every class calls, so it also covers classes that are loaded later or have
+    # their own adapter: `ActiveJob::Base.queue_adapter`, `Mail::Message#deliver`, `Sidekiq::Client#raw_push`.
+    # Does not block other queues or HTTP requests of the application.
     module Safety
-      # An ActiveJob adapter that drops every job.
       module DroppedJobs
         module_function
 
         def enqueue(_job); end
         def enqueue_at(_job, _timestamp); end
 
-        # @return [Integer] number of jobs, as if they were enqueued
+        # @return [Integer] the number of jobs, as if they were enqueued
         def enqueue_all(jobs) = jobs.size
 
-        # @return [Boolean] false: the transaction never commits here
+        # @return [Boolean] false, because the transaction is never committed
         def enqueue_after_transaction_commit? = false
       end
 
-      # Prepended to the singleton class of ActiveJob::Base.
+      # For the singleton class of ActiveJob::Base.
       NO_QUEUE = Module.new { define_method(:queue_adapter) { DroppedJobs } }
-      # Prepended to Mail::Message, which ActionMailer delivers, too.
+      # For Mail::Message, which ActionMailer uses, too.
       NO_DELIVERY = Module.new { %i[deliver deliver!].each { |name| define_method(name) { self } } }
-      # Prepended to Sidekiq::Client.
+      # For Sidekiq::Client.
       NO_PUSH = Module.new { define_method(:raw_push) { |_payloads| true } }
       private_constant :NO_QUEUE, :NO_DELIVERY, :NO_PUSH
 
-      # @return [Array<String>] sentences about what is dropped
+      # @return [Array<String>] sentences that describe what is dropped
       def self.engage
         Object.const_get("ActionMailer::Base") if defined?(ActionMailer::Base) # loads the mail gem
         targets = [

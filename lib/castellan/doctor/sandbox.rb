@@ -7,18 +7,19 @@ module Castellan
     #   Sandbox.connected.map(&:to_s)                  # => ["sqlite3 (db/users.sqlite3), ActiveRecord"]
     #   Sandbox.rolled_back { application.call(env) }
     #
-    # Includes ActiveRecord pools that are opened meanwhile. Writes of a driver's own connection, of a Sequel
-    # thread or of another process are not rolled back; {TableComparison} reports them.
+    # Includes ActiveRecord pools that are opened during the work. Does not roll back writes through a
+    # driver's own connection, in another thread with Sequel, or in another process; {TableComparison} reports
+    # them.
     module Sandbox
       GUARD = "castellan_doctor"
       private_constant :GUARD
 
-      # Guards a transaction with a savepoint, which disappears if the application ends the transaction.
+      # Guards a transaction with a savepoint, which is gone if the application ended the transaction.
       class Database
         def guard = run("SAVEPOINT #{GUARD}")
 
-        # Begins a new transaction if the application has ended it, because the ORM rolls one back at the end.
-        # @return [Boolean] whether the application ended the transaction, so that its writes persist
+        # If the application ended the transaction, begins a new one for the ORM to roll back.
+        # @return [Boolean] whether the application ended the transaction; its writes then persist
         def ended?
           run("ROLLBACK TO SAVEPOINT #{GUARD}")
           false
@@ -32,7 +33,7 @@ module Castellan
         end
 
         # Runs the block in a {#transaction} that is rolled back.
-        # @return what the block returns
+        # @return the result of the block
         # @raise [Error] if the database is unreachable, or the block ended the transaction
         def rolled_back
           check
@@ -46,7 +47,7 @@ module Castellan
           committed ? refuse_commit : result
         end
 
-        # @raise [Error] with the driver's message, for any error class
+        # @raise [Error] with the driver's message, whatever the class of the driver's error
         def check
           reach
         rescue LoadError, StandardError => error
@@ -63,7 +64,7 @@ module Castellan
         end
       end
 
-      # A database behind one of ActiveRecord's connection pools.
+      # The database of one of ActiveRecord's connection pools.
       class ActiveRecordDatabase < Database
         # @return [ActiveRecord::ConnectionAdapters::ConnectionPool]
         attr_reader :pool
@@ -73,13 +74,13 @@ module Castellan
           @pool = pool
         end
 
-        # @return [String] without user or password
+        # @return [String] without user name and password
         def to_s
           name = @pool.db_config.database || "no database is named"
           "#{@pool.db_config.adapter} (#{PublicUrl.of(name)}), ActiveRecord"
         end
 
-        # @return [Integer, nil] number of rows; nil if the table does not exist here
+        # @return [Integer, nil] the number of rows; nil if this database does not have the table
         def rows(table)
           @pool.with_connection do |connection|
             quoted = connection.quote_table_name(table)
@@ -98,10 +99,9 @@ module Castellan
           end
         end
 
-        # Since 7.2, pins one connection for all threads of the process, like Rails' own tests; it must be
-        # leased first, because a pinned connection that is not is verified before each statement. On 7.1 the
-        # transaction must be joinable, because at the end of a request Rails releases a connection whose
-        # transaction is not.
+        # Since 7.2, pins one connection for all threads, as Rails' tests do. Lease it first: otherwise the
+        # pinned connection is verified before each statement. In 7.1 the transaction must be joinable,
+        # because Rails releases a connection at the end of a request if its transaction is not joinable.
         def start = pins? ? @pool.pin_connection!(true) : connection.begin_transaction(joinable: true, _lazy: false)
 
         def finish = pins? ? @pool.unpin_connection! : connection.rollback_transaction
@@ -126,15 +126,16 @@ module Castellan
         def errors = [ActiveRecord::ActiveRecordError]
       end
 
-      # A Sequel database. Threads that a request starts use other connections, outside of the transaction.
+      # A Sequel database.
+      # Threads that the request starts use other connections, outside of the transaction.
       class SequelDatabase < Database
         def initialize(database)
           super()
           @database = database
         end
 
-        # A SQLite database without a file is in memory; a JDBC database has its name in the URL.
-        # @return [String] without user or password
+        # A SQLite database without a file is in memory. The name of a JDBC database is in its URL.
+        # @return [String] without user name and password
         def to_s
           name = @database.opts[:database]
           in_memory = @database.database_type == :sqlite && !name && !@database.opts[:uri]
@@ -153,7 +154,7 @@ module Castellan
         # (see ActiveRecordDatabase#contents)
         def contents(table, limit) = @database.from(table.to_sym).limit(limit).map { |row| row.to_h.values }
 
-        # The application's transactions are savepoints, so that it can roll one back and continue.
+        # The application's transactions become savepoints, so that it can roll one back and continue.
         def transaction(&block) = @database.transaction(rollback: :always, savepoint: true, auto_savepoint: true, &block)
 
         # (see ActiveRecordDatabase#reach)
@@ -170,7 +171,7 @@ module Castellan
       # @return [Array<Database>]
       def connected = active_record + sequel
 
-      # @return [Array<Database>] without those that do not respond
+      # @return [Array<Database>] the databases that respond
       def reachable
         connected.select do |database|
           database.reach || true
@@ -179,8 +180,8 @@ module Castellan
         end
       end
 
-      # Runs the block in a transaction of every database, and rolls all of them back.
-      # @return what the block returns
+      # Runs the block in a transaction of every database and rolls all of them back.
+      # @return the result of the block
       # @raise [Error] if a database is unreachable, or the block ended a transaction
       def rolled_back(databases = connected, &block)
         return new_pools_rolled_back(&block) if databases.empty?
@@ -188,7 +189,7 @@ module Castellan
         databases.first.rolled_back { rolled_back(databases.drop(1), &block) }
       end
 
-      # ActiveRecord notifies `!connection.active_record` for each new pool; Rails' own tests use it, too.
+      # ActiveRecord notifies `!connection.active_record` for each new pool. Rails' tests use this, too.
       def new_pools_rolled_back
         return yield unless defined?(ActiveRecord::Base)
 
@@ -202,7 +203,8 @@ module Castellan
           result = yield
         ensure
           ActiveSupport::Notifications.unsubscribe(subscriber)
-          # A pool that is gone closed its connections, which rolled back; Rails checks for migrations on such one.
+          # If a pool is gone, its connections were closed and so rolled back; Rails does this in its check of
+          # migrations.
           left = active_record.map(&:pool)
           committed = opened.select { |database| left.include?(database.pool) && database.ended?.tap { database.finish } }
         end
@@ -210,7 +212,7 @@ module Castellan
         result
       end
 
-      # @return [Hash{String => Integer}] rows by table, without tables that do not exist
+      # @return [Hash{String => Integer}] the number of rows of each table that exists
       def row_counts(tables)
         tables.to_h { |table| [table, connected.lazy.filter_map { |database| database.rows(table) }.first] }.compact
       end

@@ -4,14 +4,14 @@ require "tempfile"
 
 module Castellan
   module Doctor
-    # Separates the doctor's output from the application's, which may log to standard output.
+    # Separates the doctor's output from that of the application, which may log to standard output.
     #
-    #   output = StandardOutput.new($stdout)   # from here on standard output goes to a temporary file
-    #   output.puts "a report"         # to the original standard output
+    #   output = StandardOutput.new($stdout)   # from now on, standard output goes to a temporary file
+    #   output.puts "a report"         # prints to the original standard output
     #   output.last_lines              # => the last lines that the application printed
     #   output.close                   # restores standard output
     #
-    # Redirects nothing for an output that is not the process' standard output.
+    # If the given output is not the standard output of the process, nothing is redirected.
     class StandardOutput
       LINES = 12
       private_constant :LINES
@@ -30,10 +30,9 @@ module Castellan
 
       def puts(*lines) = @out.puts(*lines)
 
-      # @return [String] the last lines that the application printed, indented; "" if none
+      # @return [String] the last lines that the application printed, indented; "" if there are none
       def last_lines = @log ? File.readlines(@log.path).last(LINES).map { |line| "    #{line.scrub}" }.join : ""
 
-      # Restores standard output.
       def close
         return unless @log
 

@@ -10,14 +10,14 @@ module Castellan
     #   examine
     #   comparison.changes   # => ["authors: 3 rows before, 9 after"]
     #
-    # Compares row counts and, for tables of at most 10,000 rows, values. Each pass reads for at most two
-    # seconds; {#left_out} counts the tables that were not reached.
+    # Compares the number of rows and, in tables of up to 10,000 rows, the values. Stops reading after two
+    # seconds; {#left_out} is the number of tables that it did not read.
     class TableComparison
       MOST_ROWS = 10_000
       BUDGET_NS = 2_000_000_000
       private_constant :MOST_ROWS, :BUDGET_NS
 
-      # @return [Integer] number of compared tables, and of those left out
+      # @return [Integer] the number of compared tables; the number of tables that were not read
       attr_reader :size, :left_out
 
       # @param databases [Array] see {Sandbox.connected}
@@ -27,7 +27,7 @@ module Castellan
         @size = @before.size
       end
 
-      # @return [Array<String>] a sentence per changed table
+      # @return [Array<String>] a sentence for each changed table
       def changes
         after = read(@before.keys)
         @before.filter_map { |(database, table), before| change(table, before, after[[database, table]]) }
@@ -46,10 +46,11 @@ module Castellan
       def names(database)
         database.tables.sort
       rescue LoadError, StandardError
-        [] # unreachable: the first request raises a better error
+        [] # unreachable; the first request raises a better error
       end
 
-      # @return [Array(Integer, Integer), nil] row count, and a hash of the unordered rows; nil if unreadable
+      # @return [Array(Integer, Integer), nil] the number of rows and a hash of the rows in any order; nil if
+      #   unreadable
       def state(database, table)
         rows = database.contents(table, MOST_ROWS + 1)
         return [database.rows(table), nil] if rows.size > MOST_ROWS

@@ -2,7 +2,7 @@
 
 module Castellan
   module Doctor
-    # Result of trying a fix: the same work without the fix and with it, applied in memory. Frozen.
+    # Compares the same work without a fix and with it, applied in memory. Frozen.
     #
     #   finding = Castellan::Detect.watch { User.all.map { |user| user.employee&.number } }.first
     #   trial = Castellan::Doctor.try(finding) { User.all.map { |user| user.employee&.number } }
@@ -13,9 +13,9 @@ module Castellan
     #   # 151 → 2 queries, 41.0 → 6.20 ms (SQL 12.1 → 0.90 ms), 31,904 → 6,120 objects; the answer is the same
     #
     # `before` and `after` are {Measurement}s, nil if nothing was tried or the work failed with the fix.
-    # `masked` lists places that differ between runs without the fix; they are not compared. `reason` explains
-    # why the fix was not accepted; `reordered` is true if only the order of rows differs. Times within
-    # `noise_ns` count as equal.
+    # `masked` lists places that differ between two runs without the fix; they are not compared. `reason` is
+    # why the fix was not accepted; `reordered` is true if only the order of rows differs. Times that differ
+    # by less than `noise_ns` count as equal.
     Trial = Struct.new(:findings, :before, :after, :same, :masked, :reason, :reordered, :noise_ns, keyword_init: true) do
       def initialize(masked: [], **)
         super
@@ -23,19 +23,19 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean] whether the fix has fewer queries, no much higher cost, and the same result
+      # @return [Boolean] true if the fix gives the same result with fewer queries and at no much higher cost
       def accepted? = reason.nil?
 
-      # @return [Boolean] whether the work ran with the fix, or failed with it
+      # @return [Boolean] whether the work ran with the fix, even if it failed
       def tried? = !same.nil?
 
-      # @return [Boolean] whether the results were equal, except at masked places
+      # @return [Boolean] whether the results were equal, apart from masked places
       def same? = same ? true : false
 
-      # @return [Integer] nanoseconds that the fix saves, negative if it is slower; 0 if it was not accepted
+      # @return [Integer] nanoseconds that the fix saves; negative if it is slower, 0 if it was not accepted
       def gain_ns = accepted? && after ? before.duration_ns - after.duration_ns : 0
 
-      # @return [Boolean] whether it was accepted and saves more time than the noise and 5 %
+      # @return [Boolean] whether it was accepted and saves more than the noise and more than 5% of the time
       def worth? = gain_ns > [noise_ns.to_i, before.to_h[:duration_ns].to_i / 20].max
 
       # @return [String]

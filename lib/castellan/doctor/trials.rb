@@ -2,16 +2,16 @@
 
 module Castellan
   module Doctor
-    # Tries the fixes of an examination's findings on its request: all together, and each by itself.
+    # Tries the fixes of an examination's findings on its request: each fix alone, and all together.
     #
     #   trials = Trials.of(application, request, examination.findings)
     #   trials[examination.findings.first].accepted?   # => true
-    #   trials[:together]&.to_s                        # => "290 → 49 queries, …"; nil for a single fix
+    #   trials[:together]&.to_s                        # => "290 → 49 queries, …"; nil if there is only one fix
     #
-    # Findings with the same fix are one trial. Each trial takes four to six requests; the longest total time
-    # comes first.
+    # Findings with the same fix share a trial. Each trial sends four to six requests. Starts with the longest
+    # total time.
     class Trials
-      # @return [Hash{Finding, Symbol => Trial}] by finding with a fix, and `:together`
+      # @return [Hash{Finding, Symbol => Trial}] by finding that has a fix, and `:together`
       def self.of(application, request, findings, progress: Progress.new)
         groups = Profile::Page::FindingGroup.all(findings).select(&:fix).map(&:findings)
         new(groups, request, progress) { Answer.to(application, request.env) }.call

@@ -6,12 +6,13 @@ module Castellan
     #
     #   ActiveRecordInstrument.attach    # {Instrument.subscribe} calls it
     #
-    # Subscribes to `sql.active_record`. It uses the monotonic clock, because ActiveRecord has such a
-    # subscriber itself: one more shares its readings of the clock and allocates no object. Association reads
-    # and numbers of records have no cheap event, so private methods are prepended; they stay prepended for the
-    # life of the process and do nothing outside of a recording.
+    # Subscribes to `sql.active_record` with the monotonic clock: ActiveRecord has such a subscriber itself,
+    # so ours shares its readings of the clock and allocates no object. For association reads and numbers of
+    # records there is no cheap event, so modules are prepended to private methods. They stay for the life of
+    # the process and do nothing outside of a recording.
     module ActiveRecordInstrument
-      # Prepended to Association and HasManyThroughAssociation, where the method has no parameter (7.1, 7.2).
+      # For Association and HasManyThroughAssociation in versions where the method has no parameter (7.1,
+      # 7.2).
       module Reads
         private
 
@@ -21,7 +22,8 @@ module Castellan
         end
       end
 
-      # The same for a method with options (8.0). Separate, because `...` allocates an object per call.
+      # For versions where the method takes options (8.0).
+      # A separate module, because `...` allocates an object per call.
       module ReadsWithOptions
         private
 
@@ -31,12 +33,12 @@ module Castellan
         end
       end
 
-      # Prepended to CollectionAssociation: `user.post_ids` reads the association, too.
+      # For CollectionAssociation: `user.post_ids` reads the association, too.
       module Ids
         def ids_reader = Recording.read(reflection.active_record, reflection.name) { super }
       end
 
-      # Prepended to Relation: marks the statements of `preload` and `includes`.
+      # For Relation: marks the statements of `preload` and `includes`.
       module Preloads
         def preload_associations(records)
           names = eager_loading? ? preload_values : preload_values + includes_values
@@ -44,8 +46,8 @@ module Castellan
         end
       end
 
-      # Prepended to Querying: counts the records of a statement. ActiveRecord's own event
-      # `instantiation.active_record` would allocate an object per statement.
+      # For Querying: counts the records of a statement.
+      # ActiveRecord's event `instantiation.active_record` would allocate an object per statement.
       module Records
         def _load_from_sql(result_set)
           records = super
@@ -54,7 +56,7 @@ module Castellan
         end
       end
 
-      # Prepended to JoinDependency: counts the records of a JOIN.
+      # For JoinDependency: counts the records of a JOIN.
       module Joins
         def instantiate(result_set, ...)
           records = super
@@ -63,8 +65,8 @@ module Castellan
         end
       end
 
-      # Prepended to the adapters before 7.2, whose event has no number of rows: adds it while a profile is
-      # recorded. Statements of `load_async` run in another thread and have none.
+      # For the adapters before 7.2, whose event has no number of rows: adds it while a profile is recorded.
+      # Statements of `load_async` run in another thread and get none.
       module Rows
         private
 
@@ -80,10 +82,8 @@ module Castellan
       end
 
       class << self
-        # @return [Boolean] whether it is subscribed
         def attached? = !@subscriber.nil?
 
-        # Subscribes, if ActiveSupport is loaded.
         def attach
           return if attached? || !defined?(ActiveSupport::Notifications)
 
@@ -92,16 +92,15 @@ module Castellan
           ActiveSupport.on_load(:active_record, run_once: true) { ActiveRecordInstrument.prepend_to_active_record }
         end
 
-        # Unsubscribes.
         def detach
           ActiveSupport::Notifications.unsubscribe(@subscriber) if attached?
           @subscriber = nil
         end
 
-        # Public for the load hook, which runs it when ActiveRecord::Base is loaded.
+        # Public because the load hook of ActiveRecord::Base calls it.
         def prepend_to_active_record
           associations = ActiveRecord::Associations
-          # The second overrides the first's method in some versions.
+          # In some versions HasManyThroughAssociation overrides the method.
           [associations::Association, associations::HasManyThroughAssociation].each { |type| prepend_reads(type) }
           Instrument.prepend(Ids, associations::CollectionAssociation)
           Instrument.prepend(Preloads, ActiveRecord::Relation)
@@ -110,29 +109,29 @@ module Castellan
           Instrument.prepend(Rows, ActiveRecord::ConnectionAdapters::AbstractAdapter) if ActiveRecord.version < Gem::Version.new("7.2")
         end
 
-        # Called by ActiveSupport::Notifications after each statement.
+        # ActiveSupport::Notifications calls this after each statement.
         # @param started [Float] monotonic, in seconds, like `finished`
         def call(_name, started, finished, _id, payload)
           recording = Recording.current or return
 
           recording.notify(:failed) if payload[:exception]
           cached = payload[:cached] ? true : false
-          # The binds of a cached query are a Proc, which is not called: it would cast every value.
+          # Do not call the Proc that holds the binds of a cached query: it would cast every value.
           recording.listener.query(payload[:sql], payload[:name], (started * 1e9).to_i, ((finished - started) * 1e9).to_i,
                                    cached, payload[:row_count], cached ? nil : payload[:type_casted_binds])
         end
 
-        # Called instead for delayed events: those of `load_async` are published when the result is read.
+        # Delayed events come here: those of `load_async` are published when the result is read.
         def publish_event(event) = call(event.name, event.time, event.end, nil, event.payload)
 
-        # Public for the modules above.
+        # Public because the modules above call it.
         # @param model [String, nil] the name of the class
         def loaded(model, count)
           recording = Instrument.subscribed? && Recording.current
           recording.loaded(model, count, CallSite.current) if recording && recording.watches_loads?
         end
 
-        # Public for {Joins}.
+        # Public because {Joins} calls it.
         def joined(model, reflections, rows, records)
           loaded(model.name, rows)
           recording = Instrument.subscribed? && Recording.current
@@ -147,7 +146,7 @@ module Castellan
           Instrument.prepend(type.instance_method(:find_target).arity.zero? ? Reads : ReadsWithOptions, type)
         end
 
-        # @param reflections [Array] outer ones first
+        # @param reflections [Array] the outer reflections first
         # @return [Hash] `{ posts: { comments: {} } }`
         def tree(model, reflections)
           trees = { model => {} }

@@ -2,7 +2,7 @@
 
 module Castellan
   module Instrument
-    # Counts the statements of a recording and their time.
+    # Counts the statements of a recording and adds up their time.
     #
     #   counter = Instrument::Counter.new
     #   Instrument.record(counter) { User.includes(:roles).to_a }
@@ -11,7 +11,7 @@ module Castellan
     #   counter.sql_ns           # => 812_000
     #   counter.tables           # => ["assignments", "roles", "users"]
     #
-    # Transactions and schema queries are not counted; Castellan's queries for versions are.
+    # Does not count transactions and schema queries. Counts Castellan's own queries for versions.
     class Counter
       # @return [Integer]
       attr_reader :queries, :cached_queries, :sql_ns
@@ -23,7 +23,6 @@ module Castellan
         @texts = {}
       end
 
-      # Called by {Recording#query}.
       def query(sql, name, _started_ns, duration_ns, cached, _rows, _binds)
         return unless @texts.fetch(sql) { fingerprint(sql, name) }
 
@@ -35,10 +34,10 @@ module Castellan
         end
       end
 
-      # @return [Counter] the observer of a thread that starts meanwhile
+      # @return [Counter] the observer of a thread that starts inside the recording
       def strand = self
 
-      # @return [Array<String>] the tables that were read or written, sorted
+      # @return [Array<String>] the tables that were read or written, in alphabetical order
       def tables
         @texts.values.select { |fingerprint| fingerprint }.uniq.flat_map { |fingerprint| Counter.tables(fingerprint) }.uniq.sort
       end
@@ -47,7 +46,7 @@ module Castellan
       # @return [Array<String>] the tables after FROM, JOIN, INTO and UPDATE
       def self.tables(fingerprint) = fingerprint.scan(/\b(?:from|join|into|update) (?:only )?([\w.]+)/).flatten
 
-      # @return [Boolean] whether the application sent the statement: no transaction, schema or connection query
+      # @return [Boolean] false for transactions, schema queries and connection commands
       def self.work?(fingerprint, name) = !OMITTED_NAMES.include?(name) && !fingerprint.match?(OMITTED)
 
       OMITTED_NAMES = %w[SCHEMA TRANSACTION EXPLAIN].freeze

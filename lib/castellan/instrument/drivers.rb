@@ -5,14 +5,14 @@ require_relative "databases"
 
 module Castellan
   module Instrument
-    # Notifies recordings of statements that an application sends through pg or sqlite3 itself. Opt-in, because
-    # it prepends to the drivers' classes:
+    # Notifies recordings of statements that the application sends through pg or sqlite3 directly. Opt-in:
     #
     #   require "castellan/instrument/drivers"
     #
-    # Prepended at the first subscription. During a recording, each statement reads ten frames of the stack: the
-    # ORMs' statements also come through here, and their own instruments notify of them. Not seen: pg's `send_query` and
-    # COPY, sqlite3's `execute_batch` and prepared statements that are only stepped through.
+    # Prepends to the drivers' classes at the first subscription. During a recording, each statement reads ten
+    # frames of the stack, because the ORMs' statements come through here as well and must not count twice.
+    # Not observed: pg's `send_query` and COPY, sqlite3's `execute_batch`, and prepared statements that are
+    # only stepped through.
     module Drivers
       OURS = Regexp.escape(File.dirname(__dir__))
       ORM = %r{/active_record/connection_adapters/|/sequel/(?:adapters|database|connection_pool)\b|\A#{OURS}/(?!instrument/)}
@@ -21,8 +21,8 @@ module Castellan
       UNKNOWN = ->(_result) {}
       private_constant :OURS, :ORM, :DRIVER
 
-      # Prepended to PG::Connection. Each name is a method of its own in the driver; none calls another. The result that a
-      # block receives is not what the method returns.
+      # For PG::Connection. In the driver each of these names is a separate method, and none calls another.
+      # With a block, the method does not return the result.
       module Postgres
         %i[exec async_exec sync_exec query async_query exec_params async_exec_params sync_exec_params].each do |method|
           define_method(method) do |sql, *rest, &block|
@@ -52,7 +52,7 @@ module Castellan
         end
       end
 
-      # Prepended to SQLite3::Database. Of rows that are read one by one, the time is that of the first.
+      # For SQLite3::Database. If rows are read one by one, the time is that of the first row.
       module Sqlite
         def execute(sql, *binds)
           return super unless Drivers.observe?
@@ -68,9 +68,9 @@ module Castellan
         end
       end
 
-      # Prepended to SQLite3::Statement: prepared ones, and those of `query`, `execute2` and `get_first_value`.
+      # For SQLite3::Statement: prepared statements, and those of `query`, `execute2` and `get_first_value`.
       module SqliteStatement
-        # Keeps the values that are bound before the execution. `bind_params` calls it, too.
+        # Keeps the values that are bound before the execution. `bind_params` calls this method as well.
         def bind_param(key, value)
           (@castellan_bound ||= {})[key] = value if Instrument.subscribed?
           super
@@ -81,7 +81,8 @@ module Castellan
           super
         end
 
-        # Version 1 does not keep the SQL. Values that were bound before the subscription count as different each time.
+        # Version 1 does not keep the SQL. Values that were bound before the subscription are unknown and
+        # count as different.
         def execute(*binds)
           return super unless Drivers.observe?
 
@@ -93,7 +94,6 @@ module Castellan
       end
 
       class << self
-        # Prepends to the drivers that are loaded.
         def attach
           Instrument.prepend(Postgres, PG::Connection) if defined?(PG::Connection)
           return unless defined?(SQLite3::Database)
@@ -102,16 +102,16 @@ module Castellan
           Instrument.prepend(SqliteStatement, SQLite3::Statement)
         end
 
-        # @return [Boolean] whether a recording must be notified of the statement that is being sent
+        # @return [Boolean] whether the application, not an ORM, sends the statement inside a recording
         def observe? = Instrument.subscribed? && !Recording.current.nil? && !sender.match?(ORM)
 
-        # Public for the modules above, like {sqlite}.
+        # This and {sqlite} are public because the modules above call them.
         def pg(connection, sql, binds, block, &send)
           name = Databases.name("pg", connection) { [connection.host, connection.port, connection.db] }
           statement(sql, name, binds, block ? UNKNOWN : Instrument.method(:rows), &send)
         end
 
-        # Each database in memory is one of its own.
+        # Each in-memory database has a name of its own.
         def sqlite(database, sql, binds, rows = Instrument.method(:rows), &send)
           name = Databases.name("SQLite3", database) { database.filename.to_s.empty? ? database.object_id : database.filename }
           statement(sql, name, binds, rows, &send)
@@ -119,7 +119,7 @@ module Castellan
 
         private
 
-        # @param rows [#call] counts the rows of the driver's result
+        # @param rows [#call] returns the number of rows of a result
         def statement(sql, name, binds, rows)
           recording = Recording.current
           started = Clock.monotonic_ns
@@ -134,10 +134,10 @@ module Castellan
           end
         end
 
-        # The drivers' errors; a block that reads the rows may raise others.
+        # The errors of the drivers. Other errors come from the block that reads the rows.
         def errors = [(PG::Error if defined?(PG::Error)), (SQLite3::Exception if defined?(SQLite3::Exception))].compact
 
-        # @return [String] the innermost file outside of the drivers and of this room
+        # @return [String] the innermost file outside of the drivers and of the instruments
         def sender = caller_locations(2, 10).map { |frame| frame.path.to_s }.find { |path| !path.match?(DRIVER) }.to_s
       end
     end

@@ -2,22 +2,21 @@
 
 module Castellan
   module Instrument
-    # Notifies recordings of eagerly loaded associations and of reads of associations, to find eager loads that
-    # are never read.
+    # Notifies recordings of eager loads and association reads, to find eager loads that are never read.
     #
     #   EagerInstrument.subscribe
     #   Recording.open(Detect::Evidence::Use.new) { … }
     #   EagerInstrument.unsubscribe
     #
-    # Separate from the other instruments, because every read of an association costs something: only
-    # {Detect::Evidence} (`evidence:`) subscribes, for the requests that it samples. The modules are prepended at
-    # the first subscription. The events ({Recording#notify}):
+    # Observing every read of an association is expensive, so only {Detect::Evidence} (`evidence:`)
+    # subscribes, and only during the requests that it samples. The modules are prepended at the first
+    # subscription. The events ({Recording#notify}) are:
     #
     # - `preloaded(model, association, records)`
-    # - `passed(model, association)`: loaded only as the way to another one
+    # - `passed(model, association)`: loaded only to reach another association
     # - `used(model, association)`
     module EagerInstrument
-      # @return [Module] notifies of a read when one of these methods is called
+      # @return [Module] reports a read when one of these methods is called
       def self.reads(*names)
         Module.new do
           names.each do |name|
@@ -29,7 +28,7 @@ module Castellan
         end
       end
 
-      # @return [Module] the same for methods that ActiveRecord calls for itself, too
+      # @return [Module] for a method that ActiveRecord calls as well; only calls from elsewhere are reads
       def self.direct_reads(name)
         Module.new do
           define_method(name) do
@@ -40,7 +39,7 @@ module Castellan
       end
       private_class_method :reads, :direct_reads
 
-      # Prepended to ActiveRecord::Associations::Preloader::Association.
+      # For ActiveRecord::Associations::Preloader::Association.
       module Preloads
         def run
           EagerInstrument.preloaded(@reflection, owners.size) if !run? && @associate
@@ -48,7 +47,7 @@ module Castellan
         end
       end
 
-      # Prepended to ActiveRecord::Associations::CollectionProxy.
+      # For ActiveRecord::Associations::CollectionProxy.
       module ProxyTargets
         def target
           EagerInstrument.used(@association.reflection)
@@ -56,7 +55,7 @@ module Castellan
         end
       end
 
-      # Prepended to the datasets of Sequel's models.
+      # For the datasets of Sequel models.
       module SequelPreloads
         private
 
@@ -66,9 +65,9 @@ module Castellan
         end
       end
 
-      # Prepended to Sequel::Model.
+      # For Sequel::Model.
       module SequelReads
-        # The kept associations of a record. Sequel calls it for itself, too.
+        # The loaded associations of a record. Sequel calls this method as well.
         def associations
           kept = super
           EagerInstrument.kept_read(self.class, kept) if kept.any?
@@ -83,7 +82,7 @@ module Castellan
         end
       end
 
-      # By the class in ActiveRecord::Associations that they are prepended to.
+      # By the class in ActiveRecord::Associations to prepend to.
       HOOKS = [["Preloader::Association", Preloads], ["CollectionProxy", ProxyTargets], ["Association", direct_reads(:target)],
                ["SingularAssociation", reads(:reader)], ["SingularAssociation", direct_reads(:load_target)],
                ["CollectionAssociation", reads(:load_target, :ids_reader, :include?, :size)]].freeze
@@ -92,7 +91,6 @@ module Castellan
       @subscriptions = 0
 
       class << self
-        # @return [Boolean] whether it notifies recordings
         def attached? = @subscriptions.positive?
 
         # @return [void]
@@ -114,15 +112,15 @@ module Castellan
           LOCK.synchronize { @subscriptions -= 1 if @subscriptions.positive? }
         end
 
-        # Public for the modules above, like the methods below.
+        # This and the methods below are public because the modules above call them.
         def notify(event, *arguments)
           Recording.current&.notify(event, *arguments) if attached?
         end
 
-        # @param reflection [Object] of ActiveRecord
+        # @param reflection [Object] an ActiveRecord reflection
         def used(reflection) = notify(:used, reflection.active_record, reflection.name)
 
-        # A read, unless ActiveRecord's own code is the caller's caller.
+        # Reports a read, unless the caller's caller is ActiveRecord.
         def used_directly(reflection)
           used(reflection) unless !attached? || Recording.current.nil? || library?(caller_locations(2, 1), ActiveRecord, "active_record")
         end
@@ -134,7 +132,7 @@ module Castellan
           [reflection.through_reflection, reflection.source_reflection].each { |one| notify(:passed, one.active_record, one.name) }
         end
 
-        # A read of all kept associations, unless Sequel's own code is the caller's caller.
+        # Reports a read of all loaded associations, unless the caller's caller is Sequel.
         def kept_read(model, kept)
           return if !attached? || Recording.current.nil? || library?(caller_locations(2, 1), Sequel, "sequel")
 
@@ -144,8 +142,8 @@ module Castellan
 
         private
 
-        # If in doubt the application reads, because a missed read makes a wrong finding. The folder is found by a
-        # constant, because the application may have wrapped any method.
+        # In doubt this returns false, because a missed read would make a wrong finding. A constant locates
+        # the folder, because the application may have wrapped any method.
         # @param callers [Array<Thread::Backtrace::Location>, nil] nil if Ruby itself is the caller
         def library?(callers, library, name)
           @folders ||= {}

@@ -4,17 +4,18 @@ require_relative "databases"
 
 module Castellan
   module Instrument
-    # Notifies recordings of the statements, records and association reads of Sequel 5, of every database:
-    # the modules are prepended to classes, for the life of the process. Without a recording they do nothing.
+    # Notifies recordings of the statements, records and association reads of Sequel 5.
     #
     #   SequelInstrument.attach    # {Instrument.subscribe} calls it
     #
-    # Sequel's SQLite adapter reads rows one by one, so their number is unknown there.
+    # Prepends modules to Sequel's classes, so all databases are observed, for the life of the process;
+    # outside of a recording the modules do nothing. Sequel's SQLite adapter reads rows one by one, so their
+    # number is unknown.
     module SequelInstrument
-      # The name of its statements, because Sequel has none; {Detect} looks for the models of the library.
+      # Sequel does not name statements. {Detect} recognizes them by this name.
       NAME = "Sequel"
 
-      # Prepended to Sequel::Database.
+      # For Sequel::Database.
       module Statements
         def log_connection_yield(sql, conn, args = nil)
           recording = Instrument.subscribed? && Recording.current
@@ -27,7 +28,7 @@ module Castellan
             recording.notify(:failed)
             raise
           ensure
-            # An Array is one row of one of several statements.
+            # With several statements, an Array is a row of one of them.
             recording.listener.query(SequelInstrument.text(self, sql), SequelInstrument.name_of(self), started,
                                      Clock.monotonic_ns - started, false, (Instrument.rows(result) unless result.is_a?(Array)),
                                      args.is_a?(Hash) ? args.values : args)
@@ -35,7 +36,7 @@ module Castellan
         end
       end
 
-      # Prepended to Sequel::Dataset: counts the records of `all`, before anything is loaded eagerly.
+      # For Sequel::Dataset: counts the records of `all`, before eager loading.
       module Records
         private
 
@@ -51,14 +52,14 @@ module Castellan
         end
       end
 
-      # Prepended to Sequel::Model.
+      # For Sequel::Model.
       module Reads
         private
 
         def _load_associated_objects(reflection, *) = Recording.read(reflection[:model], reflection[:name]) { super }
       end
 
-      # Prepended to Sequel::Model::Associations::DatasetMethods: marks the statements of `eager`.
+      # For Sequel::Model::Associations::DatasetMethods: marks the statements of `eager`.
       module Preloads
         private
 
@@ -68,7 +69,7 @@ module Castellan
       end
 
       class << self
-        # Prepends to what is loaded; Sequel::Model may be loaded after the rest.
+        # May run again, because Sequel::Model may be loaded later than Sequel.
         def attach
           return unless defined?(Sequel::Database)
 
@@ -80,7 +81,7 @@ module Castellan
           Instrument.prepend(Preloads, Sequel::Model::Associations::DatasetMethods)
         end
 
-        # @return [String] the name of statements to this database
+        # @return [String] the name for statements to this database
         def name_of(database)
           Databases.name(NAME, database) do
             place = database.opts.slice(:adapter, :host, :port, :database).compact
@@ -88,7 +89,7 @@ module Castellan
           end
         end
 
-        # @return [String] the statement; Sequel logs only the name of a prepared one
+        # @return [String] the SQL; for a prepared statement Sequel logs only its name
         def text(database, sql)
           return sql unless sql.start_with?("EXECUTE ")
 
@@ -96,8 +97,8 @@ module Castellan
           (name && database.prepared_statement(name.to_sym)&.prepared_sql) || sql
         end
 
-        # Public for {Records}. The model is the dataset's, though its records may be of subclasses, or become
-        # records only after an eager graph is built.
+        # Public because {Records} calls it. Passes the model of the dataset: records may belong to
+        # subclasses, or become records only after an eager graph is built.
         def loaded(dataset, records)
           recording = Instrument.subscribed? && Recording.current
           return unless recording && recording.watches_loads?
@@ -106,7 +107,7 @@ module Castellan
           recording.loaded(model.name, records.size, CallSite.current)
         end
 
-        # Public for {Records}.
+        # Public because {Records} calls it.
         def joined(dataset, rows, records)
           graph = dataset.opts[:eager_graph]
           recording = Instrument.subscribed? && Recording.current

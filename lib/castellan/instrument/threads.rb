@@ -4,43 +4,41 @@ require_relative "../instrument"
 
 module Castellan
   module Instrument
-    # Includes threads that are started inside a recording in the recording. Opt-in, because it prepends to
-    # Thread and Fiber:
+    # Includes threads that start inside a recording in the recording. Opt-in:
     #
     #   require "castellan/instrument/threads"
     #
-    # Prepended at the first subscription to `Thread#initialize`, `Thread.start`, `Thread.fork` and
-    # `Fiber.schedule`. Each thread notifies observers of its own, made by `observer.strand`; observers without
-    # that method are notified only of the thread that opened the recording. In threads that were started before,
-    # call `Recording.resume(recording) { … }`.
+    # Prepends to `Thread#initialize`, `Thread.start`, `Thread.fork` and `Fiber.schedule` at the first
+    # subscription. Each thread has an observer of its own, which `observer.strand` returns; an observer
+    # without this method is notified only in the thread that opened the recording. In a thread that was
+    # started before, call `Recording.resume(recording) { … }`.
     module Threads
-      # Prepended to Thread, for `Thread.new` of it and its subclasses.
+      # Covers `Thread.new`, also of subclasses.
       module New
         def initialize(*arguments, **keywords, &block) = super(*arguments, **keywords, &Threads.wrapped(block))
       end
 
-      # Prepended to Thread's singleton class: these do not call `initialize`.
+      # `Thread.start` and `Thread.fork` do not call `initialize`.
       module Start
         def start(*arguments, **keywords, &block) = super(*arguments, **keywords, &Threads.wrapped(block))
         def fork(*arguments, **keywords, &block) = super(*arguments, **keywords, &Threads.wrapped(block))
       end
 
-      # Prepended to Fiber's singleton class: a fiber of a scheduler is like a thread.
+      # A fiber of a scheduler is like a thread.
       module Schedule
         def schedule(*arguments, **keywords, &block) = super(*arguments, **keywords, &Threads.wrapped(block))
       end
 
       class << self
-        # Prepends to Thread and Fiber.
         def attach
           Instrument.prepend(New, Thread)
           Instrument.prepend(Start, Thread.singleton_class)
           Instrument.prepend(Schedule, Fiber.singleton_class)
         end
 
-        # Public for the modules above.
-        # @param block [Proc, nil] the thread's work
-        # @return [Proc, nil] the same in the recording of the starting thread
+        # Public because the modules above call it.
+        # @param block [Proc, nil] the work of the thread
+        # @return [Proc, nil] the same work, in the recording of the thread that starts it
         def wrapped(block)
           recording = block && Instrument.subscribed? && Recording.current or return block
 

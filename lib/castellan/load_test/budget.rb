@@ -2,15 +2,15 @@
 
 module Castellan
   module LoadTest
-    # Limits a load test by time, repetitions, requests and failures. Shared by its clients.
+    # Limits a load test by time, repetitions, requests and failures. All clients share it.
     #
     #   budget = Budget.new(seconds: 5, repetitions: nil, max_requests: 10_000)
     #   budget.start
-    #   budget.take(counts) # => true: the client may send one request, which is now counted
+    #   budget.take(counts) # => true: the client may send a request, which is counted
     #
     # Thread-safe; signal handlers may call {#stop}.
     class Budget
-      MAX_FAILURES = 1_024 # like siege; a server that refuses connections would otherwise be flooded
+      MAX_FAILURES = 1_024 # like siege, to not flood a server that refuses connections
 
       def initialize(seconds:, repetitions:, max_requests:)
         @seconds = seconds
@@ -26,7 +26,7 @@ module Castellan
       end
 
       # @param counts [Counts] of the calling client
-      # @return [Boolean] whether the client may send one more request
+      # @return [Boolean] whether the client may send another request
       def take(counts)
         return false if @stopped || given_up? || late? || (@repetitions && counts.attempts >= @repetitions)
 

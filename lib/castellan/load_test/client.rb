@@ -2,12 +2,12 @@
 
 module Castellan
   module LoadTest
-    # Simulates one user: sends the next request when the response is complete, while the budget lasts.
+    # Simulates one user: sends requests one after the other until the budget is used up.
     #
     #   client = Client.new(connection, budget: budget, expect: [200..299])
     #   client.call.successful # => 1_639
     #
-    # Runs in its own thread, which may be killed while it waits.
+    # Runs in a thread of its own, which may be killed while it waits.
     class Client
       # @return [Counts]
       attr_reader :counts

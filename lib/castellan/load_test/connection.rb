@@ -11,11 +11,11 @@ module Castellan
     #   connection = Connection.new(request, timeout: 30)
     #   connection.exchange { |bytes| total += bytes } # => 200
     #
-    # Uses Net::HTTPResponse without Net::HTTP, which costs 1.5 times as much CPU time per request, at the
-    # expense of the server. Reconnects if the server or the request requires it, and once if the server
-    # closed the idle connection (RFC 9110, 9.2.2). Not thread-safe.
+    # Reconnects if the server or the request requires it, and once if the server closed the idle connection
+    # (RFC 9110, 9.2.2). Not thread-safe. Uses Net::HTTPResponse without Net::HTTP, which takes 1.5 times as
+    # much CPU time per request, time that the server under test would lack.
     class Connection
-      # Raised if the response ends before its Content-Length.
+      # The response ended before its Content-Length.
       class TruncatedBody < Castellan::Error; end
 
       FAILURES = [
@@ -23,8 +23,9 @@ module Castellan
         Net::HTTPHeaderSyntaxError
       ].freeze
 
-      # IO for Net::BufferedIO: reads larger pieces than requested (10 % less CPU time for a body of 145 kB),
-      # until a deadline, and records whether any byte arrived.
+      # IO for Net::BufferedIO, with a deadline.
+      # Reads larger pieces than requested, which saves 10% of the CPU time for a body of 145 kB, and records
+      # whether a byte arrived.
       class Wire
         PIECE = 64 * 1024
         private_constant :PIECE
@@ -55,7 +56,7 @@ module Castellan
       end
       private_constant :FAILURES, :Wire
 
-      # @return [Integer] number of opened connections
+      # @return [Integer] the number of connections opened so far
       attr_reader :opened
 
       # @param request [PreparedRequest]
@@ -67,11 +68,11 @@ module Castellan
         @verify = verify
         @opened = 0
         @io = nil
-        require "openssl" if request.tls? # only then, because loading it is slow
+        require "openssl" if request.tls? # only if needed, because it is slow to load
       end
 
       # Sends the request and reads the whole response.
-      # @yieldparam bytes [Integer] size of each piece of the body
+      # @yieldparam bytes [Integer] the size of each piece of the body
       # @return [Integer] status
       # @raise one of {#failures}
       def exchange(&count)
@@ -84,7 +85,7 @@ module Castellan
         raise
       end
 
-      # @return [Array<Class>] errors of the server or network; all others are bugs of this program
+      # @return [Array<Class>] errors of the server or the network; any other error is a bug of the load test
       def failures = @request.tls? ? [*FAILURES, OpenSSL::SSL::SSLError] : FAILURES
 
       def close
@@ -137,7 +138,7 @@ module Castellan
 
       def plain_body?(response) = @request.body_expected? && response.class.body_permitted? && !response.chunked?
 
-      # A body without a length ends with its connection (RFC 9112, 6.3).
+      # The end of the connection ends a body without a length (RFC 9112, 6.3).
       def persistent?(response)
         return false if !@request.keep_alive? || response.connection_close? || (plain_body?(response) && response.content_length.nil?)
 

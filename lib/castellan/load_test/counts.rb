@@ -2,18 +2,18 @@
 
 module Castellan
   module LoadTest
-    # Counts the results of one client; merged at the end, so that clients do not wait for each other.
+    # Counts the results of one client. Merged at the end, so that clients do not wait for each other.
     #
     #   counts = Counts.new
     #   counts.success(1_200_000, 145_000)
     #   counts.failure("connection refused")
     #   counts.attempts # => 2
     class Counts
-      # @return [Array<Integer>] duration of each successful request in nanoseconds
+      # @return [Array<Integer>] the duration of each successful request in nanoseconds
       attr_reader :durations
-      # @return [Integer] complete responses with an unexpected status; failed attempts, with these
+      # @return [Integer] complete responses with an unexpected status; all failed attempts, including these
       attr_reader :unexpected, :failed
-      # @return [Integer] bytes of bodies; opened connections
+      # @return [Integer] bytes of the bodies; opened connections
       attr_reader :bytes, :connections
       # @return [Hash{String => Integer}] number of failures by reason
       attr_reader :reasons
@@ -33,7 +33,7 @@ module Castellan
 
       # @param reason [String]
       # @param bytes [Integer] received bytes of the body
-      # @param answered [Boolean] whether the response was complete but had an unexpected status
+      # @param answered [Boolean] true for a complete response with an unexpected status
       def failure(reason, bytes: 0, answered: false)
         @unexpected += 1 if answered
         @failed += 1
@@ -54,7 +54,7 @@ module Castellan
       # @return [Integer]
       def attempts = successful + failed
 
-      # @param other [Counts] added to this one
+      # @param other [Counts] is added to this one
       def merge(other)
         @durations.concat(other.durations)
         @unexpected += other.unexpected

@@ -4,7 +4,7 @@ require "uri"
 
 module Castellan
   module LoadTest
-    # Builds the bytes of a request once, so that nothing is formatted during the measurement. Frozen.
+    # Builds the bytes of a request once, so that the measurement does not include it. Frozen.
     #
     #   request = PreparedRequest.new("http://127.0.0.1:3000/users?page=2", headers: { "Accept" => "*/*" })
     #   request.bytes # => "GET /users?page=2 HTTP/1.1\r\nHost: 127.0.0.1:3000\r\n…"
@@ -15,7 +15,7 @@ module Castellan
       TOKEN = /\A[!#$%&'*+\-.^_`|~0-9A-Za-z]+\z/ # RFC 9110, 5.6.2
       private_constant :METHODS, :TOKEN
 
-      # @return [String] URL as passed; host to connect to; bytes to send; "GET" or "HEAD"
+      # @return [String] the URL as passed; the host to connect to; the bytes to send; "GET" or "HEAD"
       attr_reader :url, :host, :bytes, :http_method
       # @return [Integer]
       attr_reader :port

@@ -2,11 +2,11 @@
 
 module Castellan
   module LoadTest
-    # Runs one load test: starts the clients and adds up their counts. Use each instance once.
+    # Runs one load test: starts the clients and adds up their counts. An instance runs once.
     #
     #   run = Run.new("http://127.0.0.1:3000/posts", clients: 10, seconds: 5)
     #   trap("INT") { run.stop }
-    #   run.call # => Summary; after a stop, of the requests so far
+    #   run.call # => Summary of the requests until the stop
     class Run
       WATCH_SECONDS = 0.05
       MAX_CLIENTS = 1_000
@@ -16,12 +16,14 @@ module Castellan
       # @param url [String]
       # @param clients [Integer] number of concurrent clients, at most 1,000
       # @param repetitions [Integer, nil] requests per client
-      # @param seconds [Numeric, nil] default 5 without `repetitions:`; requests in progress are completed
-      # @param max_requests [Integer, nil] of all clients together; default 10,000, or clients × repetitions
+      # @param seconds [Numeric, nil] by default 5, unless `repetitions:` is given; requests in progress are
+      #   completed
+      # @param max_requests [Integer, nil] of all clients together; by default 10,000, or clients ×
+      #   repetitions
       # @param headers [Hash{String => String}]
       # @param http_method [String] GET or HEAD
       # @param keep_alive [Boolean] whether to reuse connections
-      # @param expect [#===, Array<#===>] statuses that count as success, such as [200..299, 304]
+      # @param expect [#===, Array<#===>] statuses that count as success, e.g. [200..299, 304]
       # @param timeout [Numeric] seconds for connecting, and for each response
       # @param verify [Boolean] whether to verify TLS certificates
       # @param progress [#call, nil] called 20 times per second with elapsed seconds and requests
@@ -45,7 +47,7 @@ module Castellan
         result(clients.map(&:counts), Clock.monotonic_ns - started)
       end
 
-      # Ends the run now, from any thread or signal handler. Requests in progress are not counted.
+      # Ends the run at once. Any thread or signal handler may call it. Does not count requests in progress.
       def stop = @budget.stop
 
       private
@@ -81,7 +83,7 @@ module Castellan
           yield
           threads.each(&:kill) if @budget.stopped?
         end
-        threads.each(&:value) # raises the exception that ended a thread
+        threads.each(&:value) # raises the exception of the thread, if any
       end
 
       def report_progress(started, clients)

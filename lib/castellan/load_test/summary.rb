@@ -2,14 +2,15 @@
 
 module Castellan
   module LoadTest
-    # Reports a load test in siege's terms and units (seconds); percentiles are in nanoseconds. Frozen.
+    # Reports a load test in siege's terms. Percentiles are in nanoseconds, other times in seconds.
+    # Frozen.
     #
     #   result.rate         # => 163.93, successful requests per second
     #   result.availability # => 100.0, percent of attempts with a complete response and an expected status
     #   puts result.to_text # siege's output, and percentiles
     #
     # Response times are those of successful requests, from sending (including connecting) to the last byte.
-    # Transferred data excludes response headers.
+    # The transferred bytes do not include response headers.
     class Summary
       PERCENTILES = [50, 95, 99].freeze
       MAX_REASONS = 5
@@ -29,8 +30,8 @@ module Castellan
         freeze
       end
 
-      # @param other [Summary] result of the same request
-      # @return [Summary] both combined
+      # @param other [Summary] of the same request
+      # @return [Summary]
       def +(other)
         Summary.new(request: @request, clients: clients, counts: Counts.new.merge(@counts).merge(other.counts),
                     elapsed_ns: elapsed_ns + other.elapsed_ns, interrupted: interrupted? || other.interrupted?,
@@ -39,7 +40,7 @@ module Castellan
 
       # @return [String]
       def url = @request.url
-      # @return [Integer] complete responses with any status
+      # @return [Integer] complete responses, with any status
       def transactions = @counts.transactions
       # @return [Integer] complete responses with an expected status; {#failed} counts all other attempts
       def successful = @counts.successful
@@ -50,11 +51,11 @@ module Castellan
       def reasons = @counts.reasons
       # @return [Integer] number of opened connections
       def connections = @counts.connections
-      # @return [Boolean] whether {Run#stop} ended it
+      # @return [Boolean] whether {Run#stop} ended the run
       def interrupted? = @interrupted
-      # @return [Boolean] whether too many failures ended it
+      # @return [Boolean] whether too many failures ended the run
       def given_up? = @given_up
-      # @return [Boolean] whether at least one request succeeded and none failed
+      # @return [Boolean] true if at least one request succeeded and none failed
       def ok? = successful.positive? && failed.zero?
 
       # @return [Float] percent
@@ -77,7 +78,7 @@ module Castellan
       def shortest = seconds(@durations.first)
 
       # @param percent [Numeric] above 0, at most 100
-      # @return [Integer, nil] nanoseconds by nearest rank; nil if no request succeeded
+      # @return [Integer, nil] nanoseconds, by nearest rank; nil if no request succeeded
       # @raise [ArgumentError] for other percentages
       def percentile(percent)
         raise ArgumentError, "percentile: must be above 0 and at most 100, got #{percent}" unless percent.positive? && percent <= 100
@@ -95,7 +96,7 @@ module Castellan
         }
       end
 
-      # @return [String] siege's output, followed by the percentiles
+      # @return [String] siege's output, then the percentiles
       def to_text = [heading, *lines.map { |name, value| format("%-26s%s", "#{name}:", value) }, *failures].join("\n")
 
       protected

@@ -4,23 +4,25 @@ module Castellan
   module Profile
     # Decides whether a request is profiled and may open the profiler's page. Frozen.
     #
-    #   Authorization.new(environment: "development")                          # requests from localhost
-    #   Authorization.new(secret: ENV.fetch("CASTELLAN_SECRET"))               # requests with a signed token
-    #   Authorization.new(authorize: ->(env) { env["warden"]&.user&.admin? })  # if the block allows it
+    #   Authorization.new(environment: "development")                          # allows requests from localhost
+    #   Authorization.new(secret: ENV.fetch("CASTELLAN_SECRET"))               # allows requests with a signed token
+    #   Authorization.new(authorize: ->(env) { env["warden"]&.user&.admin? })  # allows what the block allows
     #
-    # The token is read from the header Castellan-Token or from the cookie that a signed URL sets. Without
+    # The token is in the header Castellan-Token, or in the cookie that a signed URL sets. Without
     # `authorize:`, development is open to localhost: the peer is a loopback address, the Host is localhost
-    # (this blocks DNS rebinding), and no header shows a reverse proxy (PROXY_FIELD, or `Connection: close`,
-    # which nginx sends with a bare `proxy_pass`). A container's peer is not loopback: use the signed URL.
+    # (against DNS rebinding), and no header is that of a reverse proxy (PROXY_FIELD, or `Connection: close`,
+    # which nginx sends with a bare `proxy_pass`). The peer of a container is not loopback: use the signed URL
+    # there.
     #
-    # A proxy on the same machine that adds no header and keeps connections open looks like localhost. Behind
-    # such a reverse proxy, pass `authorize:`.
+    # A reverse proxy on the same machine that adds no header and keeps connections open looks like localhost.
+    # Behind such a proxy, pass `authorize:`.
     class Authorization
       COOKIE = "castellan_token"
       HEADER = "HTTP_CASTELLAN_TOKEN"
       LOOPBACK = /\A(?:127(?:\.\d{1,3}){3}|::1|::ffff:127(?:\.\d{1,3}){3})\z/i
       LOCAL_HOST = /\A(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?\z/i
-      # Headers that reverse proxies, load balancers, CDNs, tunnels and hosting platforms add; clients do not.
+      # Headers that reverse proxies, load balancers, CDNs, tunnels and hosting platforms add, and clients do
+      # not.
       PROXY_FIELD = /\AHTTP_(?:
         .*FORWARDED.* | .*(?:CLIENT|REAL|CONNECTING|REMOTE|USER|PEER|SOURCE|PROXYUSER)_(?:IP|ADDR|ADDRESS|PORT) | .*EXTERNAL_ADDRESS |
         VIA | CF_.* | CDN_.* | CLOUDFRONT_.* | AKAMAI_.* | FASTLY_.* | FLY_.* | NGROK_.* | TAILSCALE_.* | SURROGATE_.* |
@@ -35,7 +37,7 @@ module Castellan
       # @return [Token, nil]
       attr_reader :token
 
-      # @param authorize [#call, nil] called with the Rack environment; a truthy result authorizes the request
+      # @param authorize [#call, nil] receives the Rack environment; a truthy result allows the request
       # @param secret [String, nil] signs the tokens; nil disables them
       # @param environment [String, nil] without `authorize:`, "development" opens the page to localhost
       # @raise [ConfigurationError] if `authorize` has no `call`, or the secret is too short
@@ -55,7 +57,7 @@ module Castellan
       def allows?(env) = @authorize&.call(env) || (@open && here?(env)) || (@token ? !shown(env).nil? : false)
 
       # @param env [Hash] Rack environment
-      # @return [String, nil] the valid token of a signed URL
+      # @return [String, nil] the token of a signed URL, if it is valid
       def linked(env)
         query = env["QUERY_STRING"]
         text = query.b[IN_LINK, 1] if @token && query&.include?(COOKIE)
@@ -63,7 +65,7 @@ module Castellan
       end
 
       # @param env [Hash] Rack environment
-      # @return [String, nil] the valid token from the header or the cookie
+      # @return [String, nil] the token in the header or the cookie, if it is valid
       def shown(env)
         cookies = env["HTTP_COOKIE"]
         text = env[HEADER] || (cookies.b[IN_COOKIES, 1] if cookies&.include?(COOKIE))
@@ -80,8 +82,8 @@ module Castellan
           !like_nginx?(env) && env.each_key.none? { |name| PROXY_FIELD.match?(name) }
       end
 
-      # nginx with a bare proxy_pass sends `Connection: close` and the upstream's Host, and no header of its
-      # own. Do not compare the HTTP version instead: WEBrick puts its own into the environment.
+      # nginx with a bare `proxy_pass` sends `Connection: close`, the Host of the upstream, and no header of
+      # its own. Do not compare the HTTP version instead, because WEBrick puts its own into the environment.
       def like_nginx?(env) = env["HTTP_CONNECTION"].to_s.casecmp?("close")
     end
   end

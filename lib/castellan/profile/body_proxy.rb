@@ -4,11 +4,11 @@ require "delegate"
 
 module Castellan
   module Profile
-    # Wraps the body of a profiled response: records the work done while it is sent, and counts its bytes.
+    # Wraps the body of a profiled response: records the work of producing it and counts its bytes.
     #
     #   BodyProxy.new(body, exchange)   # responds to each, call, to_ary and to_path if the body does
     #
-    # Chunks are yielded unchanged.
+    # Yields the chunks unchanged.
     class BodyProxy < SimpleDelegator
       ASKED = %i[each call to_ary to_path].freeze
       private_constant :ASKED
@@ -22,8 +22,8 @@ module Castellan
 
       def respond_to?(name, *) = ASKED.include?(name) ? __getobj__.respond_to?(name) : super
 
-      # Work that the server does with a chunk is not recorded for this request. The server may also stop
-      # iterating half way.
+      # The server's work with a chunk is not part of the request. The server may also stop iterating
+      # half-way.
       def each
         return enum_for(:each) unless block_given?
 
@@ -36,8 +36,8 @@ module Castellan
         end
       end
 
-      # to_ary returns all chunks at once. Rack requires it to close the body, so no later call of close is
-      # certain.
+      # to_ary returns all chunks at once. Rack requires it to close the body, so `close` may not be called
+      # later.
       def to_ary
         chunks = @exchange.record { __getobj__.to_ary }
         chunks.each { |chunk| @exchange.sent(chunk) }

@@ -2,14 +2,15 @@
 
 module Castellan
   module Profile
-    # Reads the depth of a profile from the header `Castellan-Profile: memory`, else from `?profile=memory`.
+    # Reads the depth of a profile from the header `Castellan-Profile: memory` or `?profile=memory`.
     #
     #   Depth.of(env).name    # => "memory"
     #   Depth.of(env).notes   # => ["there is no depth \"memroy\": …"]
     #
-    # The parameter stays in the request, so the application sees it. `off` records nothing; an unknown depth
-    # becomes "sql" with a note. `aliases: true` accepts the parameters of rack-mini-profiler: `pp=enable`,
-    # `pp=profile-memory`, `pp=flamegraph` (with `flamegraph_mode=cpu`, `wall` or `object`), `pp=disable`.
+    # Does not remove the parameter, so the application receives it, too. `off` records nothing; an unknown
+    # depth becomes "sql" with a note. `aliases: true` accepts the parameters of rack-mini-profiler:
+    # `pp=enable`, `pp=profile-memory`, `pp=flamegraph` (with `flamegraph_mode=cpu`, `wall` or `object`),
+    # `pp=disable`.
     class Depth
       NAMES = %w[sql memory cpu wall objects].freeze
       DEFAULT = "sql"
@@ -27,7 +28,7 @@ module Castellan
       attr_reader :notes
 
       # @param env [Hash] Rack environment
-      # @param aliases [Boolean] whether to accept `pp=` of rack-mini-profiler
+      # @param aliases [Boolean] whether to accept rack-mini-profiler's `pp=`
       # @return [Depth]
       def self.of(env, aliases: false)
         query = env["QUERY_STRING"].to_s.b
@@ -40,7 +41,7 @@ module Castellan
       end
       private_class_method :mini_profiler
 
-      # @param asked [String, nil] the value that the client sent
+      # @param asked [String, nil] the client's value
       def initialize(asked)
         asked = asked.to_s.dup.force_encoding(Encoding::UTF_8).scrub("?").strip.downcase
         known = NAMES.include?(asked)

@@ -6,15 +6,15 @@ module Castellan
     #
     #   Exchange.new(env, session, settings).call(app)   # => the response, with Server-Timing
     #
-    # Errors of the profiler are logged and leave the response unchanged. For an endless body, recording stops
-    # after MOST_BYTES or MOST_NS, and a note is added to the result.
+    # Logs errors of the profiler and leaves the response unchanged. Stops recording an endless body after
+    # MOST_BYTES or MOST_NS and adds a note to the result.
     class Exchange
       MOST_BYTES = 100_000_000
       MOST_NS = 60_000_000_000
       FINISHED = "rack.response_finished"
       private_constant :FINISHED
 
-      # Shared by all exchanges of a middleware.
+      # The settings of a middleware, which all of its exchanges share.
       Settings = Struct.new(:results, :redaction, :log, keyword_init: true)
 
       # @param env [Hash] Rack environment
@@ -26,7 +26,7 @@ module Castellan
         @settings = settings
         @bytes = 0
         @notes = []
-        # Before the call, because a router moves parts of PATH_INFO to SCRIPT_NAME.
+        # Read before the call, because a router moves parts of PATH_INFO to SCRIPT_NAME.
         @request = guarded { request } || {}
       end
 
@@ -43,7 +43,6 @@ module Castellan
         end
       end
 
-      # Records a part of the body.
       def record(&block)
         @session.record(&block)
       rescue StandardError, ScriptError => error
@@ -51,13 +50,12 @@ module Castellan
         raise
       end
 
-      # The server raised while it handled a chunk, for example because the client closed the connection, so
-      # {#record} does not report the error as the application's.
+      # The server raised while it handled a chunk, for example because the client closed the connection.
+      # {#record} must not report this as an error of the application.
       def server_failed(error)
         @server_error = error
       end
 
-      # Counts a chunk that is sent.
       def sent(chunk)
         @bytes += chunk.bytesize if @bytes
         return if @finished || (@bytes.to_i <= MOST_BYTES && @session.duration_ns <= MOST_NS)
@@ -69,15 +67,15 @@ module Castellan
         @bytes = nil # the server raises for a chunk that is not a String
       end
 
-      # All chunks were sent at once.
+      # The server received all chunks at once.
       def sent_all
         finished = @env[FINISHED]
         finished.respond_to?(:<<) ? finished << ->(*) { finish } : finish
       end
 
-      # Closes the session and stores the result. Further calls do nothing.
-      # @param bytes [Integer, nil] size of the body; nil if it is unknown
-      # @param note [String, nil]
+      # Closes the session and stores the result. Only the first call has an effect.
+      # @param bytes [Integer, nil] the size of the body; nil if unknown
+      # @param note [String, nil] a note for the result
       def finish(bytes: @bytes, note: nil)
         return if @finished
 
@@ -94,13 +92,13 @@ module Castellan
         @status = status
         return hijacked(status, headers, body) if status.to_i.negative? || @env.key?("rack.hijack_io") || headers.key?("rack.hijack")
 
-        # The work is done if the body is complete before it is sent.
+        # The application has finished if the body is complete.
         guarded { @session.end_sampling if body.respond_to?(:to_ary) || body.respond_to?(:to_path) }
         timed = guarded { with_timing(headers) } || headers
         [status, timed, guarded { followed(body) } || body]
       end
 
-      # An Array stays an Array: some servers check the body's class.
+      # Keeps an Array an Array, because some servers check the class of the body.
       def followed(body)
         @file = body.to_path if body.respond_to?(:to_path)
         return BodyProxy.new(body, self) unless body.instance_of?(Array)
@@ -110,8 +108,8 @@ module Castellan
         body
       end
 
-      # After a full hijack the server gets a response that it does not send. With `rack.hijack` in the
-      # headers it does send the status.
+      # After a full hijack, the server does not send the response. With `rack.hijack` in the headers it sends
+      # the status.
       def hijacked(status, headers, body)
         @status = nil unless headers.key?("rack.hijack")
         timed = guarded { with_timing(headers) } || headers
@@ -147,7 +145,7 @@ module Castellan
         known.transform_values { |text| @settings.redaction.path(text, parameters) }
       end
 
-      # Omits the message: it may quote a parameter or a statement with its values.
+      # Without the message, which may quote a parameter or the values of a query.
       def described(error)
         return unless error.is_a?(Exception)
 

@@ -9,11 +9,11 @@ module Castellan
     #   work
     #   memory.stop     # => { total_allocated: 5_120, …, by_gem: [{ name: "activerecord-7.2.3", … }] }
     #
-    # Slows the work down many times. memory_profiler counts allocations of the whole process, and collects
-    # garbage before and after. Allocations of Castellan's own recording are left out.
+    # Makes the work many times slower: memory_profiler observes all allocations of the process and collects
+    # garbage before and after. Castellan's own allocations are left out.
     class MemoryDepth
       TOP = 50
-      # Anchored at the gem's folder, because an application may have files of the same names.
+      # Absolute paths, because the application may have files with the same names.
       OWN = %r{\A#{Regexp.escape(__FILE__.delete_suffix("profile/memory_depth.rb"))}
                (?:profile/|detect/|instrument/|instrument\.rb|recording\.rb|call_site\.rb|fingerprint\.rb)}x
       GROUPS = { by_gem: "gem", by_file: "file", by_line: "location", by_class: "class" }.freeze
@@ -42,7 +42,7 @@ module Castellan
         true
       end
 
-      # @return what the block returns
+      # @return the result of the block
       def around = yield
 
       # @return [Hash] see {Result#memory}
@@ -55,7 +55,7 @@ module Castellan
 
       private
 
-      # Merges memory_profiler's one list per figure into one row per name.
+      # memory_profiler has a list for each figure; merges them into one row per name.
       def rows(results, group)
         lists = { allocated: "allocated_objects", retained: "retained_objects", allocated_bytes: "allocated_memory",
                   retained_bytes: "retained_memory" }

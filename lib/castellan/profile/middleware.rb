@@ -4,19 +4,19 @@ require "securerandom"
 
 module Castellan
   module Profile
-    # Profiles authorised requests of any Rack application and serves the page that shows them.
+    # Profiles authorized requests of a Rack application and serves the page that shows them.
     #
-    #   use Castellan::Profile::Middleware                                        # development, localhost
-    #   use Castellan::Profile::Middleware, secret: ENV.fetch("CASTELLAN_SECRET")  # production, signed tokens
+    #   use Castellan::Profile::Middleware                                        # in development, for localhost
+    #   use Castellan::Profile::Middleware, secret: ENV.fetch("CASTELLAN_SECRET")  # in production, with signed tokens
     #   use Castellan::Profile::Middleware, authorize: ->(env) { env["HTTP_X_ADMIN"] == "yes" }
     #
-    # `Token.new(secret).sign(3_600)` signs a token for an hour. Send it in the header Castellan-Token, or
-    # open `/castellan?castellan_token=…` in a browser, which stores it in a cookie. `?profile=memory`, `cpu`,
-    # `wall` or `objects`, or the header `Castellan-Profile`, records more than SQL ({Depth}). The response
-    # gets one additional header, Server-Timing.
+    # `Token.new(secret).sign(3_600)` returns a token for an hour. Send it in the header Castellan-Token, or
+    # open `/castellan?castellan_token=…` in a browser, which stores it in a cookie. To record more than SQL,
+    # add `?profile=memory`, `cpu`, `wall` or `objects`, or the header `Castellan-Profile` ({Depth}). The
+    # response gets the header Server-Timing.
     #
-    # Unauthorised requests are passed through unchanged, also those of the page's path. Insert the middleware
-    # before the middlewares to measure; `CASTELLAN=off` disables it.
+    # Unauthorized requests pass through unchanged, also those for the path of the page. Middlewares are
+    # measured only if they come after this one. `CASTELLAN=off` disables it.
     class Middleware
       LINK_SECONDS = 8 * 3_600
       BROKEN = [500, { "content-type" => "text/plain", "cache-control" => "no-store" }.freeze,
@@ -29,22 +29,21 @@ module Castellan
       attr_reader :path
 
       # @param app [#call] Rack application
-      # @param authorize [#call, nil] called with the Rack environment; a block may be passed instead
-      # @param secret [String, nil] signs tokens; default CASTELLAN_SECRET, in development random
+      # @param authorize [#call, nil] receives the Rack environment; or pass a block
+      # @param secret [String, nil] signs tokens; by default CASTELLAN_SECRET, or in development a random one
       # @param path [String] path of the page
-      # @param store [Object, nil] see {Store}; default a {Store::MemoryStore}, which only this process sees;
-      #   pass a {Store::DirectoryStore} to share profiles between the workers of a machine
+      # @param store [Object, nil] see {Store}; by default a {Store::MemoryStore}, which only this process can
+      #   read; pass a {Store::DirectoryStore} to share profiles between the processes of a machine
       # @param ttl [Numeric] seconds to keep results
       # @param filter [Array] parameters to redact, see {Redaction}
-      # @param aliases [Boolean] whether to accept `pp=` of rack-mini-profiler, see {Depth}
-      # @param literals [Boolean] true keeps the SQL with its literal values
-      # @param logger [#warn, nil] default the server's rack.logger or rack.errors
-      # @param environment [String, nil] default RAILS_ENV or RACK_ENV
-      # @param evidence [#findings, nil] unused eager loads across many requests, shown on the page: a
-      #   {Detect::Evidence} that {Detect::Middleware} uses too, or
-      #   `Castellan::Detect.production(…).evidence`
-      # @param mount [String] mount point of the application for the URL printed at boot: "/api"
-      # @param announce [#call, nil] called at boot in development with the signed URL; default `warn`
+      # @param aliases [Boolean] whether to accept rack-mini-profiler's `pp=`, see {Depth}
+      # @param literals [Boolean] whether to keep the literal values in the SQL
+      # @param logger [#warn, nil] by default the server's rack.logger or rack.errors
+      # @param environment [String, nil] by default RAILS_ENV or RACK_ENV
+      # @param evidence [#findings, nil] shows unused eager loads of many requests on the page: the
+      #   {Detect::Evidence} of a {Detect::Middleware}, or `Castellan::Detect.production(…).evidence`
+      # @param mount [String] where the application is mounted ("/api"), for the URL that is printed at boot
+      # @param announce [#call, nil] receives the signed URL at boot in development; by default `warn`
       # @raise [ConfigurationError] if an option is invalid
       def initialize(app, authorize: nil, secret: nil, path: "/castellan", store: nil, ttl: 86_400, filter: [], aliases: false,
                      literals: false, logger: nil, environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"], evidence: nil, mount: "",
@@ -66,7 +65,7 @@ module Castellan
       end
 
       # @param env [Hash] Rack environment
-      # @return [Array] Rack response of the application or of the page
+      # @return [Array] the Rack response of the application or of the page
       def call(env)
         path = env["PATH_INFO"].to_s
         inside = path.start_with?(@path) && (path.size == @path.size || path.start_with?(@inside)) && !Castellan.off?
@@ -79,9 +78,9 @@ module Castellan
         @traffic.during { allowed ? profile(env) : @app.call(env) }
       end
 
-      # @param path [String] {path} or a path below it
+      # @param path [String] {path}, or a path below it
       # @param seconds [Integer] until the URL expires
-      # @return [String] path with a signed token; it authorizes every client that has it
+      # @return [String] the path with a signed token; everyone who has the URL is authorized
       # @raise [ConfigurationError] without a secret
       def link(path = @path, seconds: LINK_SECONDS)
         token = @authorization.token or raise ConfigurationError, "signed links need secret: or CASTELLAN_SECRET"
@@ -91,7 +90,7 @@ module Castellan
 
       private
 
-      # Without a block, because it runs for every request.
+      # No block here, because this runs for every request.
       def authorized?(env)
         @authorization.allows?(env) && !Castellan.off?
       rescue StandardError => error
@@ -120,15 +119,14 @@ module Castellan
       # @return [Array<Finding>] findings across many requests
       def evidence = guarded(nil, "page of profiles could not read the unused eager loads") { @evidence&.findings } || []
 
-      # A visitor with a token shares that token, with its expiry. Do not sign a new one: it would extend the
+      # A visitor with a token shares this token with its expiry. Do not sign a new one: it would extend the
       # access.
       def share(env, path)
         shown = @authorization.shown(env)
         shown ? "#{path}?#{Authorization::COOKIE}=#{shown}" : link(path)
       end
 
-      # Moves the token from the URL to a cookie, so that it stays out of browser histories, logs and shared
-      # URLs.
+      # Moves the token from the URL to a cookie, to keep it out of browser histories, logs and shared URLs.
       def let_in(env, token)
         secure = "; Secure" if env["rack.url_scheme"] == "https"
         cookie = "#{Authorization::COOKIE}=#{token}; Path=/; HttpOnly; SameSite=Lax#{secure}; Max-Age=#{token.to_i - Clock.now.to_i}"
@@ -153,8 +151,8 @@ module Castellan
         raise ConfigurationError, "evidence: must answer findings, as a Castellan::Detect::Evidence does, got #{evidence.inspect}"
       end
 
-      # In development, processes that share a store share its secret, so that each accepts the others' signed
-      # URLs.
+      # In development, processes that share a store also share its secret, so that each accepts the URLs of
+      # the others.
       def default_secret(environment)
         secret = ENV.fetch("CASTELLAN_SECRET", nil)
         return secret if secret || environment != "development"
@@ -171,7 +169,7 @@ module Castellan
         announce.call("Castellan: #{from} at #{mount}#{link} (for #{LINK_SECONDS / 3_600} hours).")
       end
 
-      # @return [Object, nil] nil if the block raised, which is logged
+      # @return [Object, nil] nil if the block raised; the error is logged
       def guarded(env, failed)
         yield
       rescue StandardError => error

@@ -5,7 +5,7 @@ require "uri"
 
 module Castellan
   module Profile
-    # Rack application that shows the recorded profiles. The caller must have authorised the request.
+    # Shows the recorded profiles as a Rack application. The caller must authorize the request.
     #
     #   page = Castellan::Profile::Page.new(store: results, path: "/castellan")
     #   page.call(env)   # => [200, {"content-type" => "text/html; charset=utf-8", …}, ["<!DOCTYPE html>…"]]
@@ -13,16 +13,16 @@ module Castellan
     # | below the path | response |
     # |---|---|
     # | nothing | the latest requests, filtered by `?endpoint=` and `?status=` |
-    # | `/latest` | their table alone, with an ETag, for polling |
-    # | `/requests.json` | the same as JSON |
+    # | `/latest` | only the table of requests, with an ETag, for polling |
+    # | `/requests.json` | the latest requests as JSON |
     # | `/requests/ID` | one request; `.json` as data, `.html` as one file, `.flame.json` for speedscope |
-    # | `/requests/ID.link` | a signed URL to it, for people who are not authorised otherwise |
+    # | `/requests/ID.link` | a signed URL to the request, for people without authorization |
     # | `/compare?a=ID&b=ID` | two requests side by side |
     # | `/badge.js` | a script for HTML pages: `<script src="/castellan/badge.js" defer></script>` |
     # | `/assets/…`, `/speedscope/…` | style sheets, scripts, the flame graph viewer |
     #
-    # Server-rendered; only the flame graph needs JavaScript. Answers GET and HEAD. File names are looked up
-    # in a list, so a path that the client sends is never opened on disk.
+    # Answers GET and HEAD. Only the flame graph needs JavaScript. Looks file names up in a list, so it never
+    # opens a path from the client.
     class Page
       LISTED = 50
       GONE = "This profile is not there, or no longer: profiles are kept for a time, and as long as there is room."
@@ -32,18 +32,20 @@ module Castellan
       NEWEST = /\A"(?<number>[1-9]\d{0,15})\.(?<id>[\w-]{1,64})"\z/
       private_constant :LISTED, :GONE, :UNKNOWN, :CHOOSE, :REQUEST, :NEWEST
 
-      # Builds a path for links and redirects. SCRIPT_NAME and PATH_INFO hold client input, and `//host` would
+      # Builds a path for links and redirects. SCRIPT_NAME and PATH_INFO are client input, and `//host` would
       # redirect to another host.
       # @param path [String] any bytes
-      # @return [String] starts with exactly one slash; bytes that a URL does not allow are percent-encoded
+      # @return [String] a path that starts with one slash; bytes that a URL does not allow are
+      #   percent-encoded
       def self.local(path)
         "/#{path.b.sub(%r{\A/+}, "")}".gsub(/[^!-~]|["<>\\^`{|}]/n) { |byte| format("%%%02X", byte.ord) }.force_encoding(Encoding::UTF_8)
       end
 
       # @param store [Results]
-      # @param path [String] path of the page, below the application's mount point
-      # @param share [#call, nil] called with env and a path; returns a signed URL. nil without tokens
-      # @param evidence [#call, nil] returns findings across many requests, see {Detect::Evidence}
+      # @param path [String] the path of the page, below the mount point of the application
+      # @param share [#call, nil] receives the Rack environment and a path, returns a signed URL; nil without
+      #   tokens
+      # @param evidence [#call, nil] returns findings of many requests, see {Detect::Evidence}
       def initialize(store:, path: "/castellan", share: nil, evidence: nil)
         @results = store
         @evidence = evidence
@@ -63,7 +65,7 @@ module Castellan
       end
 
       Visit = Struct.new(:env, :path) do
-        # @return [String] path below the path of the page
+        # @return [String] the path below the path of the page
         def place = env["PATH_INFO"].to_s.scrub.delete_prefix(path).chomp("/")
 
         # @return [String] the path of the page as the browser sees it
@@ -81,7 +83,7 @@ module Castellan
         # @return [String] scheme and host of the application
         def origin = "#{env["rack.url_scheme"] || "http"}://#{host}"
 
-        # @return [Hash{Symbol => String, nil}] filter of the list
+        # @return [Hash{Symbol => String, nil}] the filter of the list
         def filter = { endpoint: self["endpoint"], status: self["status"] }
 
         # @return [String] If-None-Match of the request, or ""
@@ -123,9 +125,9 @@ module Castellan
         [200, Policy::PAGE.merge(headers), index(visit, found).rows]
       end
 
-      # Browsers poll every two seconds while this process is measured, so this reads one summary instead of
-      # 500: is the client's newest still the newest? An emptied store counts from 1 again, hence the
-      # comparison of ids.
+      # Browsers poll every two seconds while this process is being measured, so this reads one summary
+      # instead of 500. It compares the id as well as the number, because an emptied store counts from 1
+      # again.
       def unchanged?(visit)
         return false unless (known = NEWEST.match(visit.validator))
 
@@ -148,7 +150,7 @@ module Castellan
         ResultView.new(result, origin: visit.origin, others: @results.latest(limit: LISTED), shared: !@share.nil?, root: visit.root)
       end
 
-      # The browser requests the link only on sharing, so that no token is written into the page itself.
+      # The browser fetches the link when the user shares it, so that the page contains no token.
       def link(visit, id)
         link = @share&.call(visit.env, "#{visit.root}/requests/#{id}")
         [200, Policy::PAGE.merge("content-type" => "text/plain"), link] if link

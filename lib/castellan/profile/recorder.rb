@@ -2,15 +2,15 @@
 
 module Castellan
   module Profile
-    # Observes a profile: a {Detect::Tally} that also keeps statements, cache lookups and renderings.
+    # Records a profile: a {Detect::Tally} that also keeps statements, cache lookups and renderings.
     #
     #   recorder = Recorder.new
     #   Instrument.record(recorder) { User.all.each(&:employee) }
     #   recorder.exclusive(:sql)   # => 812_000 nanoseconds
     #
-    # After MOST statements only counts are kept. An error stops the recorder and is returned by {#failure};
-    # the application does not see it. Threads that start meanwhile get recorders of their own ({#strand}),
-    # whose statements are added; times are those of the recorded thread.
+    # After MOST statements it only counts. An error stops the recorder and is returned by {#failure}; the
+    # application does not see it. A thread that starts meanwhile has its own recorder ({#strand}); its
+    # statements are included, but times are those of the recorded thread.
     class Recorder < Detect::Tally
       MOST = 2_000
       MOST_SPANS = 500
@@ -18,12 +18,14 @@ module Castellan
       LONG = 2_000
       private_constant :LONG
 
-      # `sql` is nil without literals; `sites` are the application's frames, see {CallSite.frames}.
+      # `sql` is nil unless literals are kept; `sites` are the frames of the application, see
+      # {CallSite.frames}.
       Statement = Struct.new(:sql, :fingerprint, :started_ns, :duration_ns, :rows, :cached, :sites, :owner, :association)
 
-      # @param literals [Boolean] true keeps the SQL with its literal values
-      # @param hold_texts [Boolean] false keeps no Strings, which a memory profile would count as retained
-      # @param request [Boolean] whether it observes one request, so that {Detect::Middleware} uses it, too
+      # @param literals [Boolean] whether to keep the literal values in the SQL
+      # @param hold_texts [Boolean] false keeps no Strings, because a memory profile would count them as
+      #   retained
+      # @param request [Boolean] whether it records one request, so that {Detect::Middleware} can use it, too
       def initialize(literals: false, hold_texts: true, request: false, **options)
         super(**options)
         @literals = literals
@@ -38,12 +40,13 @@ module Castellan
         @left_out = @spans_left_out = @view_ns = @queries = @cached_queries = @rows = 0
       end
 
-      # @return [Array<Array>] layer, outcome, start, duration; where they are given, bytes and age in seconds
-      # @return [Array<Array>] kind, name, start, duration
-      # @return [Integer] number of cache lookups and spans that were not kept
+      # @return [Array<Array>] layer, outcome, start and duration; if the layer reports them, bytes and age in
+      #   seconds
+      # @return [Array<Array>] kind, name, start and duration
+      # @return [Integer] the number of cache lookups and spans that were not kept
       attr_reader :looks, :spans, :spans_left_out
 
-      # @return [Recorder] for a thread that starts now
+      # @return [Recorder] the recorder of a thread that starts now
       def strand
         return @strands.last if @strands.size >= MOST_STRANDS
 
@@ -55,7 +58,6 @@ module Castellan
       # (see Detect::Tally#request?)
       def request? = @request
 
-      # Called by {Recording#query}.
       def query(sql, name, started_ns, duration_ns, cached, rows, binds = nil)
         return if @failure
 
@@ -74,14 +76,12 @@ module Castellan
         @failure = error
       end
 
-      # Called by {Recording#cache}.
       def cache(layer, outcome, started_ns, duration_ns, bytes = nil, age = nil)
         spend(:cache, started_ns, duration_ns)
         list(@looks, [layer, outcome, started_ns, duration_ns, *([bytes, age] if bytes)])
       end
 
-      # Called by {Recording#span}. Rails' event for the views of an action (:view) has no start time; see
-      # {ViewEvents}.
+      # Rails' event for the views of an action (:view) has no start time; see {ViewEvents}.
       def span(kind, name, started_ns, duration_ns)
         return @view_ns += duration_ns if kind == :view
         return unless kind == :render # the statements of other phases are listed
@@ -91,27 +91,27 @@ module Castellan
       end
 
       # @param kind [Symbol] :sql, :render or :cache
-      # @return [Integer] nanoseconds of that kind, without nested times of the other kinds
+      # @return [Integer] nanoseconds, without nested times of the other kinds
       def exclusive(kind) = kind == :render ? [@times[kind], @view_ns - @times[:cache]].max : @times[kind]
 
-      # @return [Array<Statement>] by start
+      # @return [Array<Statement>] in the order of their start
       def log = @strands.flat_map(&:log).concat(@log).sort_by.with_index { |statement, index| [statement.started_ns, index] }
 
       # @return [Integer] number of statements that were counted but not kept
       def left_out = @strands.sum(@left_out, &:left_out)
 
-      # @return [Hash{Symbol => Integer}] queries, cached queries and rows of the application's statements
+      # @return [Hash{Symbol => Integer}] queries, cached queries and rows of the application
       def totals
         own = { queries: @queries, cached_queries: @cached_queries, rows: @rows }
         @strands.reduce(own) { |sums, strand| sums.merge(strand.totals) { |_, one, other| one + other } }
       end
 
-      # @return [Integer] number of fingerprints that were sent more than once
+      # @return [Integer] the number of fingerprints that were sent more than once
       def repeated = groups.count { |group| group.count > 1 }
 
       private
 
-      # The tally ignores bulk writes; a profile does not.
+      # A profile includes bulk writes, which the tally ignores.
       # @return [String, false] false for statements that are not the application's, such as transactions
       def fingerprint_of(sql, name)
         fingerprint = @fingerprints[sql]
@@ -123,7 +123,7 @@ module Castellan
         fingerprint
       end
 
-      # Adds a duration without those of the events inside it, which ended earlier.
+      # Adds a duration, minus the events inside, which ended earlier.
       def spend(kind, started_ns, duration_ns)
         inside = 0
         inside += @ended.pop.last while @ended.any? && @ended.last.first >= started_ns

@@ -4,20 +4,20 @@ require "uri"
 
 module Castellan
   module Profile
-    # Redacts secrets in a request's query string, path and headers before they are stored. Frozen.
+    # Removes secrets from the query string, path and headers of a request before they are stored. Frozen.
     #
     #   redaction = Redaction.new(filter: [:email])
     #   redaction.query("page=2&email=a%40b.c")   # => "page=2&email=[FILTERED]"
     #   redaction.headers(env)                    # => { "accept" => "application/json", … }
     #
-    # A filter works as in Rails' `config.filter_parameters`: part of a name (String or Symbol,
-    # case-insensitive), a Regexp, or a Proc of name and value that modifies the value. `user[card][code]`
-    # matches "code", "card.code" and "user". Names such as password, token and secret are always filtered
-    # (ALWAYS).
+    # Filters work as in Rails' `config.filter_parameters`: a part of the name (String or Symbol,
+    # case-insensitive), a Regexp, or a Proc that receives name and value and modifies the value.
+    # `user[card][code]` matches "code", "card.code" and "user". Names like password, token and secret are
+    # always filtered (ALWAYS).
     class Redaction
       ALWAYS = %w[passw secret token _key apikey crypt salt certificate otp ssn cvv cvc signature session authorization
                   bearer credential].freeze
-      SHORT = /\A(?:auth|jwt|pass|pin|pwd|sid|sig)\z/i # only as a whole name: "auth" is part of author
+      SHORT = /\A(?:auth|jwt|pass|pin|pwd|sid|sig)\z/i # only as the whole name: "auth" is part of author
       MARK = "[FILTERED]"
       HEADERS = %w[accept accept-encoding accept-language cache-control castellan-profile content-length content-type host if-match
                    if-modified-since if-none-match origin prefer range user-agent x-requested-with].freeze
@@ -47,7 +47,7 @@ module Castellan
 
       # @param path [String]
       # @param parameters [Hash] route parameters
-      # @return [String] the path, with segments that hold secret parameters replaced by MARK
+      # @return [String] the path; a MARK replaces segments that contain secret parameters
       def path(path, parameters)
         secret = parameters.select { |name, value| value.is_a?(String) && secret?(name.to_s, value) }
                            .flat_map { |_name, value| value.scrub("?").b.split("/") }.reject(&:empty?)
@@ -57,7 +57,7 @@ module Castellan
       end
 
       # @param env [Hash] Rack environment
-      # @return [Hash{String => String}] kept headers; query strings of URLs in them are redacted
+      # @return [Hash{String => String}] the headers to keep; secrets in their URLs are redacted
       def headers(env)
         NAMES.filter_map { |name, key| [name, Redaction.text(address(env[key]))] if env[key].is_a?(String) }.to_h
       end
@@ -86,27 +86,27 @@ module Castellan
         @procs.any? { |filter| changes?(filter, steps.last.to_s, value) }
       end
 
-      # Rails passes such a Proc the innermost name, a value that it may modify, and all parameters if it
-      # takes three.
+      # As in Rails, the Proc receives the innermost name, a value that it may modify, and, with three
+      # parameters, all parameters of the request.
       def changes?(filter, name, value)
         copy = +value.dup
         filter.arity == 1 ? filter.call(copy) : filter.call(*[name, copy, {}].first(filter.arity.abs.clamp(2, 3)))
         copy != value
       rescue StandardError
-        true # if the filter raises, redact
+        true # redact if the filter raises
       end
 
-      # A segment may append a format or another value to the secret. Short values occur in other words, so
-      # they must match exactly; long ones may have been cut.
+      # A segment may append a format or another value to the secret. Short values occur inside of other
+      # words, so they must match exactly. Long values may have been cut.
       def holds?(part, value)
         part == value || part.start_with?("#{value}.".b) || (value.size > 3 && part.include?(value)) ||
           (part.size > 3 && value.start_with?(part.delete_suffix(CUT.b)))
       end
 
-      # Removes credentials before an @ and redacts the query string.
+      # Removes credentials before an @, and redacts the query string.
       def address(text) = text.b.gsub(%r{//[^/@\s]*@}n, "//").sub(/(?<=\?).+/mn) { |query| query(query).b }
 
-      # Undecodable text is compared as it is.
+      # Text that cannot be decoded is compared as it is.
       def decoded(text)
         URI.decode_www_form_component(text.dup.force_encoding(Encoding::UTF_8)).scrub("?")
       rescue ArgumentError

@@ -4,7 +4,7 @@ require "json"
 
 module Castellan
   module Profile
-    # Data of one profile. Deeply frozen plain values: `to_h` converts to JSON, `from_h` reads it back.
+    # Holds the data of one profile. Deeply frozen: `to_h` returns data for JSON, `from_h` reads it back.
     #
     #   result = Result.from_h(JSON.parse(File.read("profile.json")))
     #   result.endpoint          # => "GET /users/:id"
@@ -12,33 +12,33 @@ module Castellan
     #
     # - `id`: random, URL-safe; `at`: Float, Unix time in seconds
     # - `method`, `path`, `query`: the request line; filtered parameters are `[FILTERED]`
-    # - `headers`: `{"accept" => "…"}`, selected request headers, never Authorization or Cookie
+    # - `headers`: `{"accept" => "…"}`, some of the request headers, never Authorization or Cookie
     # - `endpoint`: "GET users#index" in Rails, else "GET /users/:id"
     # - `status`, `response_bytes`: Integer, nil without a response; `duration_ns`: until the end of the body
-    # - `parts`: `sql_ns`, `render_ns`, `cache_ns`, `outside_ns` (the rest) add up to the duration; `gc_ns`
+    # - `parts`: `sql_ns`, `render_ns`, `cache_ns` and `outside_ns` (the rest) add up to the duration; `gc_ns`
     #   overlaps them
-    # - `objects`: `count`, `scope` ("process"), `overlapping`: number of concurrent requests whose objects
-    #   are included
-    # - `queries`: each `at_ns` (since the start), `duration_ns`, `rows` returned (of a write: by RETURNING)
-    #   or nil if the driver does not report them, `cached`, `sql` and `fingerprint` (without literals),
+    # - `objects`: `count`, `scope` ("process"), `overlapping`: the number of concurrent requests whose
+    #   objects are included
+    # - `queries`: each with `at_ns` (since the start), `duration_ns`, `rows` (for a write those of RETURNING;
+    #   nil if the driver does not report them), `cached`, `sql` and `fingerprint` (without literals),
     #   `frames` (of the application, "path:line:in `name'", innermost first), `finding` (an index into
-    #   `findings`) or nil
-    # - `cache`: each `layer` ("document", "record", "rails" …), `outcome` ("hit", "miss", "write" …),
-    #   `at_ns`, `duration_ns`; with its own layers also `bytes` and `age` in seconds
-    # - `spans`: each `kind` ("render"), `name`, `at_ns`, `duration_ns`: further entries of the timeline
-    # - `findings`: each as `Finding#to_h`, its `kind` a String; `depth`: "sql", "memory", "cpu", "wall" or
+    #   `findings`, or nil)
+    # - `cache`: each with `layer` ("document", "record", "rails" …), `outcome` ("hit", "miss", "write" …),
+    #   `at_ns`, `duration_ns`; Castellan's own layers also have `bytes` and `age` in seconds
+    # - `spans`: further entries of the timeline, each with `kind` ("render"), `name`, `at_ns`, `duration_ns`
+    # - `findings`: each as `Finding#to_h`, but `kind` is a String; `depth`: "sql", "memory", "cpu", "wall" or
     #   "objects"
-    # - `notes`: sentences, for example about an unknown depth, a wait for another profile, or truncation
-    # - `memory`: nil, or `total_allocated`, `total_retained` (objects), `total_allocated_bytes`,
+    # - `notes`: sentences, e.g. about an unknown depth, a wait for another profile, or truncation
+    # - `memory`: nil, or `total_allocated` and `total_retained` (objects), `total_allocated_bytes`,
     #   `total_retained_bytes`, and `by_gem`, `by_file`, `by_line`, `by_class`: rows of `name`, `allocated`,
     #   `retained`, `allocated_bytes`, `retained_bytes`, most bytes first
     # - `flame`: nil, or a Hash with String keys in speedscope's format; `exception`: nil, or "ClassName at
     #   path:line"
-    # - `truncated`: `queries`, number of unlisted queries (`totals` includes them); `bytes`, whether
+    # - `truncated`: `queries`, the number of unlisted queries (`totals` includes them); `bytes`, whether
     #   recording stopped before the end of the response
-    # - `totals`: `queries`, `cached_queries`, `rows` of all queries, listed or not
+    # - `totals`: `queries`, `cached_queries` and `rows` of all queries, listed or not
     class Result
-      # Their keys come from clients and speedscope, so they stay Strings.
+      # Clients and speedscope choose the keys of these members, so they stay Strings.
       TEXT_KEYS = %i[headers flame].freeze
       DEFAULTS = { at: 0.0, method: nil, path: nil, query: "", headers: {}, endpoint: nil, status: nil, response_bytes: nil, duration_ns: 0,
                    parts: { sql_ns: 0, render_ns: 0, cache_ns: 0, gc_ns: 0, outside_ns: 0 },
@@ -52,17 +52,17 @@ module Castellan
 
       # @param hash [Hash] as returned by {#to_h}; String keys, as after JSON.parse, are accepted
       # @return [Result]
-      # @raise [ArgumentError] if it is not a valid result
+      # @raise [ArgumentError] if the hash is not a valid result
       def self.from_h(hash)
         given = hash.to_h.transform_keys(&:to_sym).slice(*MEMBERS)
         new(**given.to_h { |name, value| [name, TEXT_KEYS.include?(name) ? value : plain(value)] })
       end
 
-      # @return [Object] what JSON keeps of the value, with Symbols as keys
+      # @return [Object] the value after a round trip through JSON, with Symbols as keys
       def self.plain(value) = JSON.parse(JSON.generate(value), symbolize_names: true)
 
       # @param id [String]
-      # @param members [Hash] see above; omitted members get empty defaults
+      # @param members [Hash] see above; the default of an omitted member is empty
       def initialize(id:, **members)
         unknown = members.keys - MEMBERS
         raise ArgumentError, "a profile has no #{unknown.first.inspect}; it has #{MEMBERS.join(", ")}" if unknown.any?
@@ -71,7 +71,7 @@ module Castellan
         freeze
       end
 
-      # @return [Integer, nil] rows that the queries returned; nil if no driver reported them
+      # @return [Integer, nil] the rows that the queries returned; nil if no driver reported them
       def rows = (totals[:rows] if totals[:rows].to_i.positive? || queries.empty? || queries.any? { |query| query[:rows] })
 
       # @return [Hash{Symbol => Object}] plain values
@@ -92,7 +92,7 @@ module Castellan
 
       def hash = id.hash
 
-      # @return [ResultSummary] row for the list of profiles
+      # @return [ResultSummary] a row for the list of profiles
       def summary = ResultSummary.of(self)
 
       def inspect = "#<#{self.class} #{id} #{endpoint} #{status} #{(duration_ns / 1e6).round(1)} ms>"

@@ -2,12 +2,12 @@
 
 module Castellan
   module Profile
-    # Row of a {Result} in the list of profiles. Frozen.
+    # Holds the row of a {Result} in the list of profiles. Frozen.
     #
     #   result.summary.queries   # => 52
     #
-    # `number` counts the stored results, nil before the result is stored. `queries` and `findings` are
-    # counts.
+    # `number` is the running number in the store, nil before the result is stored. `queries` and `findings`
+    # are counts.
     ResultSummary = Struct.new(:number, :id, :at, :method, :path, :query, :endpoint, :status, :duration_ns, :sql_ns, :queries, :findings,
                                :objects, :response_bytes, :depth, :exception, keyword_init: true) do
       # @param result [Result]

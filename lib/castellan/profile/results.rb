@@ -5,15 +5,15 @@ require "zlib"
 
 module Castellan
   module Profile
-    # Stores results in any {Store}: memory, files shared by the workers of a machine, or Redis.
+    # Stores results in any {Store}: memory, files that the processes of a machine share, or Redis.
     #
     #   results = Results.new(Store::MemoryStore.new(max_bytesize: 64_000_000), ttl: 86_400)
     #   results.add(result)           # => true if it was stored
     #   results.latest(limit: 20)     # => [ResultSummary], newest first
     #   results.find(id)              # => Result or nil
     #
-    # A result (deflated JSON) and its summary are two entries, numbered by a counter, so the store's own limits of
-    # bytes and time apply. Never raises {StoreError}: results that cannot be written or read are treated as absent.
+    # A result (deflated JSON) and its summary are two entries, numbered by a counter, so the limits of the
+    # store apply. Never raises {StoreError}: a result that cannot be written or read counts as absent.
     class Results
       PREFIX = "castellan:profile:"
       COUNTER = "#{PREFIX}count".freeze
@@ -23,7 +23,7 @@ module Castellan
 
       # @param store [Object] see {Store}
       # @param ttl [Numeric] seconds to keep a result
-      # @param log [#call, nil] called with a message if the store fails or a result is too large
+      # @param log [#call, nil] receives a message if the store fails or a result is too large
       def initialize(store, ttl: 86_400, log: nil)
         Castellan::Store.check_ttl(ttl)
         @store = store
@@ -42,7 +42,7 @@ module Castellan
         end
       end
 
-      # @param id [String] untrusted input
+      # @param id [String] may be client input
       # @return [Result, nil]
       def find(id)
         return unless ID.match?(id.to_s)
@@ -53,9 +53,9 @@ module Castellan
 
       # @param limit [Integer]
       # @param after [Integer, nil] only summaries with a greater number
-      # @param endpoint [String, nil] as in {Result#endpoint}
+      # @param endpoint [String, nil] see {Result#endpoint}
       # @param status [Integer, String, nil] 404, "4xx", or "none" for requests without a response
-      # @return [Array<ResultSummary>] newest first, from the last MOST_LOOKED_AT results
+      # @return [Array<ResultSummary>] newest first; searches the last MOST_LOOKED_AT results
       def latest(limit: 50, after: nil, endpoint: nil, status: nil)
         rescuing([]) do
           found = summaries(after.to_i).select { |one| (endpoint.nil? || one.endpoint == endpoint) && status?(one, status) }
@@ -63,7 +63,7 @@ module Castellan
         end
       end
 
-      # @return [Array<String>] endpoints of the latest results, sorted
+      # @return [Array<String>] the endpoints of the latest results, sorted
       def endpoints = rescuing([]) { summaries(0).filter_map(&:endpoint).uniq.sort }
 
       private
@@ -86,7 +86,7 @@ module Castellan
         readable { ResultSummary.new(**JSON.parse(bytes, symbolize_names: true).slice(*ResultSummary.members), number: number) } if bytes
       end
 
-      # Entries of another version of this gem, or overwritten ones, count as absent.
+      # Entries of another version of this gem, and overwritten entries, count as absent.
       def readable
         yield
       rescue Zlib::Error, JSON::ParserError, ArgumentError, NoMethodError, TypeError, EncodingError

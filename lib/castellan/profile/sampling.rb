@@ -2,14 +2,14 @@
 
 module Castellan
   module Profile
-    # Runs the sampler or memory counter of a profile. Only one runs at a time in a process.
+    # Runs the sampler or memory counter of a profile. A process runs only one at a time.
     #
     #   sampling = Sampling.begin("memory")
     #   sampling.around { work }
     #   sampling.finish    # => { memory: {…} }
-    #   sampling.notes     # => [], or sentences with the reason why nothing was sampled
+    #   sampling.notes     # => [], or why nothing was sampled
     #
-    # If the gem is missing or another profile is running, the profile records SQL only and gets a note.
+    # If the gem is missing or another profile is running, records SQL only and adds a note.
     class Sampling
       LOCK = Mutex.new
       FEW = 20
@@ -21,16 +21,15 @@ module Castellan
         # @return [Sampling]
         def begin(depth) = new(depth).tap(&:begin)
 
-        # A Mutex would have to be released by the thread that took it, but a server may close the body in
-        # another one. The process id frees it in a forked process.
-        # @return [Boolean] whether no other profile of this process runs
+        # Not a Mutex, because the thread that locks it must unlock it, and a server may close the body in
+        # another thread. With the process id, a forked process is not blocked by its parent.
+        # @return [Boolean] false if another profile of this process is running
         def claim(sampling) = LOCK.synchronize { @owner&.first != Process.pid && (@owner = [Process.pid, sampling]) } ? true : false
 
-        # Lets the next profile run.
         def release(sampling) = LOCK.synchronize { @owner = nil if @owner&.last.equal?(sampling) }
       end
 
-      # @return [Array<String>] sentences for {Result#notes}
+      # @return [Array<String>] for {Result#notes}
       attr_reader :notes
 
       def initialize(depth)
@@ -38,10 +37,10 @@ module Castellan
         @notes = []
       end
 
-      # @return [Boolean] whether it samples or counts now
+      # @return [Boolean] whether it is sampling or counting
       def active? = !@running.nil?
 
-      # Starts, or adds a note.
+      # Starts the sampler, or adds a note.
       def begin
         return if @depth == "sql"
 
@@ -50,10 +49,10 @@ module Castellan
         note ? @notes << note : start
       end
 
-      # @return what the block returns
+      # @return the result of the block
       def around(&block) = @running ? @running.around(&block) : yield
 
-      # Stops, and lets the next profile run.
+      # Stops the sampler, so that another profile can run.
       # @return [Hash] members for a {Result}
       def finish
         running = @running or return {}
@@ -81,7 +80,7 @@ module Castellan
       rescue StandardError => error
         @notes << "the #{@depth} profile could not begin: #{error.class}"
       ensure
-        Sampling.release(self) unless @running # also if a timeout left by `throw`
+        Sampling.release(self) unless @running # also after a `throw`, e.g. of a timeout
       end
     end
   end

@@ -2,17 +2,17 @@
 
 module Castellan
   module Profile
-    # Formats a profile as a Server-Timing header (W3C Server Timing) for browser developer tools.
+    # Formats a profile as the header Server-Timing (W3C) for the developer tools of browsers.
     #
     #   ServerTiming.of(parts, queries: 52, repeated: 1, looks: [[:document, :miss]])
     #   # => 'db;dur=12.3;desc="52 queries", cache;dur=0.1;desc="document miss", …, total;dur=43.4'
     #
-    # The header covers the time until the headers were sent; `id:` adds `profile;desc="…"`, the id of the
-    # page /castellan/requests/…. Entries that do not fit into LONGEST bytes, together with the application's
-    # own, are left out.
+    # Covers the time until the headers are sent. `id:` adds `profile;desc="…"`, the id in
+    # /castellan/requests/…. Entries that do not fit into LONGEST bytes, together with the application's own,
+    # are left out.
     #
-    # The figures are for the authorised client only, so Cache-Control prevents shared caches from storing
-    # this header (RFC 9111, 5.2.2.7: `private` with field names; caches without support for names treat the
+    # The figures are only for the authorized client, so Cache-Control forbids shared caches to store this
+    # header (RFC 9111, 5.2.2.7: `private` with field names; caches that do not support names treat the whole
     # response as private).
     module ServerTiming
       HEADER = "server-timing"
@@ -29,10 +29,10 @@ module Castellan
         # @param parts [Hash] see {Result#parts}
         # @param total_ns [Integer]
         # @param queries [Integer]
-        # @param repeated [Integer] number of statements that were sent more than once, ignoring their values
+        # @param repeated [Integer] the number of statements that were sent more than once, with any values
         # @param looks [Array<Array>] pairs of cache layer and outcome
-        # @param id [String, nil] id of the profile
-        # @param room [Integer] maximal size in bytes
+        # @param id [String, nil] the id of the profile
+        # @param room [Integer] the maximum size in bytes
         # @return [String]
         def of(parts, total_ns:, queries:, repeated: 0, looks: [], id: nil, room: LONGEST)
           database = "#{queries} #{queries == 1 ? "query" : "queries"}#{", #{repeated} repeated" if repeated.positive?}"
@@ -43,12 +43,12 @@ module Castellan
         end
 
         # @param headers [Hash] response headers
-        # @return [Integer] bytes left for this header
+        # @return [Integer] the bytes that are left for this header
         def room(headers) = LONGEST - values(headers, HEADER).sum { |one| one.to_s.bytesize + BETWEEN.bytesize }
 
         # @param headers [Hash] response headers; not modified
         # @param text [String] may be empty
-        # @return [Hash] headers with Server-Timing and `private`, appended to the application's own values
+        # @return [Hash] the headers with Server-Timing and `private`, after the application's own values
         def added(headers, text)
           return headers if text.empty?
 
@@ -62,14 +62,13 @@ module Castellan
 
         def appended(headers, header, text) = { name(headers, header) => [*values(headers, header), text].join(BETWEEN) }
 
-        # The name as the application spells it.
+        # The name of the header as the application writes it.
         def name(headers, header)
           headers.key?(header) ? header : headers.each_key.find { |name| name.to_s.casecmp?(header) } || header
         end
 
         def values(headers, header) = Array(headers[name(headers, header)]).reject { |one| one.to_s.empty? }
 
-        # Lists each pair of layer and outcome once.
         def outcomes(looks)
           all = looks.map { |layer, outcome| "#{layer} #{outcome}" }.uniq
           listed = all.first(MOST_LOOKS).join(", ")

@@ -4,14 +4,14 @@ require "securerandom"
 
 module Castellan
   module Profile
-    # Records one profile, from its start to its {Result}.
+    # Records one profile from its start to its {Result}.
     #
     #   session = Session.new(depth: "sql")
-    #   session.record { work }       # once per part of the work: the call, then chunks of the body
+    #   session.record { work }       # for each part of the work: the call, then the chunks of the body
     #   result = session.finish(path: "/users", status: 200)
     #
-    # Records only the thread that calls {#record}. Always call {#finish}: the instruments stay subscribed
-    # until then.
+    # Records only the thread that calls {#record}. Always call {#finish}, because the instruments stay
+    # subscribed until then.
     class Session
       LONGEST_SQL = 10_000
       SHARED = { "memory" => "memory is counted for the whole process, theirs with it",
@@ -24,9 +24,9 @@ module Castellan
       attr_reader :recorder, :depth
 
       # @param depth [String] one of {Depth::NAMES}
-      # @param notes [Array<String>] notes for {Result#notes}
+      # @param notes [Array<String>] for {Result#notes}
       # @param traffic [Traffic, nil] counts the requests of this process
-      # @param literals [Boolean] true keeps the SQL with its literal values
+      # @param literals [Boolean] whether to keep the literal values in the SQL
       # @param request [Boolean] whether it records one request of a Rack application
       def initialize(depth: Depth::DEFAULT, notes: [], traffic: nil, literals: false, request: false)
         @depth = depth
@@ -37,10 +37,10 @@ module Castellan
         @gc_ns = @objects = 0
         start
       ensure
-        close unless @started_ns # if it could not start or was interrupted, no caller can finish it
+        close unless @started_ns # if the start failed, no caller can finish the session
       end
 
-      # @return what the block returns
+      # @return the result of the block
       def record(&block)
         return yield if @finished || @inside
 
@@ -56,7 +56,7 @@ module Castellan
         end
       end
 
-      # @return [String] id of the result, available before the result is
+      # @return [String] the id of the future result
       def id = @id ||= SecureRandom.urlsafe_base64(12)
 
       # Stops the sampler early, so that another profile can start.
@@ -64,10 +64,10 @@ module Castellan
         @sampled ||= @sampling&.finish
       end
 
-      # @return [Array<Finding>] findings of all that was recorded; call it after the recording
+      # @return [Array<Finding>] call it after the recording
       def findings = @findings ||= Detect::Verdict.new(@recorder).findings
 
-      # @return [Integer] nanoseconds from start to end, or until now
+      # @return [Integer] nanoseconds from the start to the end, or until now
       def duration_ns = (@ended_ns || Clock.monotonic_ns) - @started_ns
 
       # @return [Hash] see {Result#parts}
@@ -78,7 +78,7 @@ module Castellan
         { sql_ns: sql, render_ns: render, cache_ns: cache, gc_ns: @gc_ns, outside_ns: [duration_ns - sql - render - cache, 0].max }
       end
 
-      # Stops the recording and unsubscribes. Further calls do nothing.
+      # Stops the recording and unsubscribes. Only the first call has an effect.
       def close
         return if @finished
 
@@ -89,7 +89,7 @@ module Castellan
         ViewEvents.unsubscribe
       end
 
-      # @param members [Hash] further members of {Result} about the request
+      # @param members [Hash] the other members of {Result}, about the request
       # @return [Result]
       def finish(**members)
         close
@@ -108,14 +108,13 @@ module Castellan
         Instrument.attach
         ViewEvents.subscribe
         GC.stat(:total_allocated_objects) # the first call allocates the names of all figures
-        @sampling = Sampling.begin(@depth) # last, so that code loaded above is not counted
+        @sampling = Sampling.begin(@depth) # last, so that it does not count the code loaded above
         @mark = @traffic&.mark
         @recording = Recording.new(@recorder, Recording.current)
         @at = Clock.now.to_f
         @started_ns = Clock.monotonic_ns
       end
 
-      # Converts each text and each list of frames once.
       def queries
         texts = Hash.new { |known, text| known[text] = Redaction.text(text, LONGEST_SQL) }
         frames = Hash.new { |known, sites| known[sites] = sites.map { |site| CallSite.frame(site) } }
@@ -127,7 +126,7 @@ module Castellan
         end
       end
 
-      # A finding covers one fingerprint through one association; for a polymorphic association, several
+      # A finding has one fingerprint and one association. For a polymorphic association it has several
       # fingerprints.
       def finding_number(fingerprint, owner, association)
         through = "#{owner}##{association}" if association

@@ -2,21 +2,21 @@
 
 module Castellan
   module Profile
-    # Writes stacks in speedscope's file format.
+    # Converts stacks to speedscope's file format.
     # https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources
     #
     #   Speedscope.of([[[["User#name", "app/user.rb", 4]], 1_000]], name: "GET /users", unit: "nanoseconds")
     #
-    # A stack lists its frames from the outermost to the innermost; a frame is its name, path and line (or
-    # nil). Outermost frames outside the application that all stacks share (about thirty of Rack and Rails)
-    # are dropped, except the last. Pure function.
+    # A stack lists its frames from the outermost to the innermost; a frame is a name, a path and a line, or
+    # nil. Drops the outermost frames that all stacks share (about thirty of Rack and Rails), except the last
+    # and those of the application.
     module Speedscope
       SCHEMA = "https://www.speedscope.app/file-format-schema.json"
       MOST = 20_000 # stacks
 
       module_function
 
-      # @param stacks [Array<Array>] pairs of stack and weight, in `unit`
+      # @param stacks [Array<Array>] pairs of a stack and its weight in `unit`
       # @param name [String]
       # @param unit [String] "nanoseconds", "bytes" or "none"
       # @return [Hash{String => Object}]

@@ -9,10 +9,10 @@ module Castellan
     #   sampling.around { work }
     #   sampling.stop     # => a Hash in speedscope's format
     #
-    # stackprof samples the whole process: CPU signals and new objects hit every thread. So the work runs
-    # below a marker frame; stacks without it belong to other threads and are dropped, and frames outside it
-    # are cut off. Frames of the application have the line that ran, so that a flame graph separates the lines
-    # of a method; other frames have the first line of their method.
+    # stackprof samples all threads of the process. So the work runs below a marker frame: stacks without the
+    # marker belong to other threads and are dropped, and frames outside of the marker are cut off. Frames of
+    # the application have the line that ran, so that a flame graph shows the lines of a method; other frames
+    # have the first line of their method.
     class StackprofDepth
       MODES = { "cpu" => [:cpu, 1_000, "nanoseconds"], "wall" => [:wall, 1_000, "nanoseconds"], "objects" => [:object, 50, "none"] }.freeze
       MARK = "Castellan::Profile::StackprofDepth#around"
@@ -40,11 +40,11 @@ module Castellan
       # @return [Boolean] false if the application already uses stackprof
       def start = StackProf.start(mode: @mode, interval: @interval, raw: true, aggregate: false)
 
-      # @return [Integer] number of samples
+      # @return [Integer] the number of samples
       attr_reader :taken
 
-      # Marker frame: do not rename without MARK.
-      # @return what the block returns
+      # The marker frame. If you rename this method, change MARK, too.
+      # @return the result of the block
       def around
         before = now
         yield
@@ -52,7 +52,7 @@ module Castellan
         @measured += now - before
       end
 
-      # @return [Hash] profile in speedscope's format
+      # @return [Hash] the profile in speedscope's format
       def stop
         StackProf.stop
         report = StackProf.results || {}
@@ -61,8 +61,8 @@ module Castellan
 
       private
 
-      # System timers fire less often than requested, so the samples share the measured time. With objects, a
-      # sample weighs one interval.
+      # System timers fire less often than requested, so the measured time is divided among the samples. For
+      # objects, a sample weighs one interval.
       def stacks(report)
         found = own_stacks(report)
         @taken = found.sum(&:last)
@@ -89,7 +89,7 @@ module Castellan
         @mode == :cpu ? Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond) : Clock.monotonic_ns
       end
 
-      # @return [Array<Array>, nil] frames below the marker; nil for other threads and the profiler
+      # @return [Array<Array>, nil] the frames below the marker; nil for other threads and for the profiler
       def own(frames, ids, lines)
         return [[GARBAGE, nil, nil]] if frames.dig(ids.first, :name) == GARBAGE
 

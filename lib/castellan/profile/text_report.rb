@@ -2,12 +2,12 @@
 
 module Castellan
   module Profile
-    # Formats a result for a terminal: time by part, queries grouped by shape, findings with fixes, memory.
+    # Formats a result for a terminal: time by part, queries by shape, findings with fixes, memory.
     #
     #   puts TextReport.new(result).to_s
     class TextReport
       MOST = 10 # of each list
-      MOST_LINES = 3 # of one statement
+      MOST_LINES = 3 # of each statement
 
       # @param result [Result]
       def initialize(result)
@@ -63,7 +63,7 @@ module Castellan
           end
       end
 
-      # Samples by innermost frame (self time).
+      # The samples by innermost frame (self time).
       def flame
         profile = @result.flame&.dig("profiles", 0) or return []
 

@@ -2,13 +2,14 @@
 
 module Castellan
   module Profile
-    # Signs and verifies expiring tokens: "1767225600.9f86d0…", Unix time and HMAC-SHA256. Frozen.
+    # Signs and verifies tokens that expire: "1767225600.9f86d0…" is a Unix time and an HMAC-SHA256.
+    # Frozen.
     #
     #   token = Token.new(secret)
     #   text = token.sign(3_600)     # valid for an hour
     #   token.valid?(text)           # => true
     #
-    # A token cannot be revoked except by changing the secret. Compared in constant time.
+    # Compares in constant time. To revoke a token, change the secret.
     class Token
       SHORTEST_SECRET = 32
       FORMAT = /\A(\d{1,12})\.(\h{64})\z/
@@ -33,7 +34,7 @@ module Castellan
         "#{ends}.#{digest(ends.to_s)}"
       end
 
-      # @param text [String, nil] untrusted input
+      # @param text [String, nil] may be client input
       # @return [Boolean]
       def valid?(text)
         return false unless text.is_a?(String) && text.ascii_only? && (match = FORMAT.match(text))
@@ -45,7 +46,7 @@ module Castellan
 
       private
 
-      # Loads OpenSSL on first use.
+      # OpenSSL is slow to load, so only the first use loads it.
       def digest(text)
         require "openssl"
         OpenSSL::HMAC.hexdigest("SHA256", @secret, "castellan profile until #{text}")

@@ -2,11 +2,11 @@
 
 module Castellan
   module Profile
-    # Records notifications of ActionView, serializers and ActiveSupport caches while a profile runs.
+    # Records the notifications of ActionView, serializers and ActiveSupport caches while a profile runs.
     #
-    #   ViewEvents.subscribe    # call ViewEvents.unsubscribe once for each
+    #   ViewEvents.subscribe    # call ViewEvents.unsubscribe as often
     #
-    # Without ActiveSupport it does nothing.
+    # Does nothing without ActiveSupport.
     module ViewEvents
       EVENTS = /\A(?:render_(?:template|partial|collection|layout)\.action_view|render\.[a-z_]+|process_action\.action_controller|
                     cache_(?:read|read_multi|write|write_multi)\.active_support)\z/x
@@ -36,7 +36,7 @@ module Castellan
 
         private
 
-        # ActiveSupport raises errors of subscribers in the application, hence the rescue.
+        # Rescues errors, because ActiveSupport raises the errors of subscribers in the application.
         def record(name, started, finished, _id, payload)
           recording = Recording.current
           return unless recording&.watches_spans?
@@ -52,14 +52,14 @@ module Castellan
           nil
         end
 
-        # `render json:` has no event; the action measures it, in milliseconds and without its SQL.
+        # `render json:` has no event, but the action measures the views in milliseconds, without their SQL.
         def action(recording, payload, ended_ns)
           view_ns = (payload[:view_runtime].to_f * 1e6).to_i
           name = "#{payload[:controller]}##{payload[:action]}"
           recording.notify(:span, :view, name, ended_ns - view_ns, view_ns) if view_ns.positive?
         end
 
-        # Of `fetch` only the read counts (cache_read): its block is the application's time.
+        # For `fetch`, only the read counts (cache_read), because the block is the application's time.
         def outcome(name, payload)
           return :write if name.start_with?("cache_write")
           return payload[:hit] ? :hit : :miss unless name.start_with?("cache_read_multi")

@@ -4,41 +4,49 @@ require_relative "../errors"
 
 module Castellan
   class Railtie < Rails::Railtie
-    # Holds `config.castellan`. Each key is checked when it is set, so that the backtrace has the line.
+    # Holds `config.castellan`.
+    # Each setter checks its value, so that the backtrace of an error has the line.
     #
     #   Rails.application.configure do                                  # config/initializers/castellan.rb
     #     config.castellan.cache_store = Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"]) if ENV["REDIS_URL"]
     #     config.castellan.detection = { sample: 0.1 } if Rails.env.production?
     #   end
     #
-    # Settings may also be in config/application.rb and config/environments. They are read once, at boot.
+    # The settings may also be in config/application.rb and config/environments. They are read once, at boot.
     class Configuration
       STORE = %i[read_multi write_multi].freeze
       private_constant :STORE
 
-      # @return [Object, nil] a {Store} for documents whose resource says `cache`; nil, the default, keeps nothing
+      # @return [Object, nil] a {Store} for the documents of resources that declare `cache`; nil, the default,
+      #   caches nothing
       attr_reader :cache_store
-      # @return [String, nil] of the application's code: documents that another revision kept are not served; nil: {Keeper::Revision}
+      # @return [String, nil] the revision of the application's code; documents that another revision cached
+      #   are not used; nil: {Keeper::Revision}
       attr_reader :revision
-      # @return [Hash, false, nil] options of {Detect::Middleware} in development and of {Detect::Production} elsewhere (with `report:`, a
-      #   callable, for its block); false: off; nil, the default: on in development, off elsewhere
+      # @return [Hash, false, nil] options of {Detect::Middleware} in development, elsewhere of
+      #   {Detect::Production} (`report:` is a callable for its block); false: off; nil, the default: on in
+      #   development, off elsewhere
       attr_reader :detection
-      # @return [Hash, false, nil] options of {Profile::Middleware}; false: off; nil, the default: on in development, off elsewhere
+      # @return [Hash, false, nil] options of {Profile::Middleware}; false: off; nil, the default: on in
+      #   development, off elsewhere
       attr_reader :profile
-      # @return [Hash, false, nil] options of {Verify::Middleware}, `rate:` and `report:`; false or nil, the default: off
+      # @return [Hash, false, nil] options of {Verify::Middleware}, `rate:` and `report:`; false or nil, the
+      #   default: off
       attr_reader :verify
 
-      # @return [Hash, Boolean, nil] options of {HTTPCache}, a shared HTTP cache before the router; true: its defaults; false or nil, the
-      #   default: off
+      # @return [Hash, Boolean, nil] options of {HTTPCache}, a shared HTTP cache before the router; true: its
+      #   default options; false or nil, the default: off
       attr_reader :http_cache
 
-      # @return [Detect::Production, nil] set at boot, where `detection` is on outside of development: `puts config.castellan.detector`
+      # @return [Detect::Production, nil] set at boot if `detection` is on outside of development:
+      #   `puts config.castellan.detector`
       attr_accessor :detector
 
       # @return [Array<String>] see {application_gems=}
       def application_gems = CallSite.application_gems
 
-      # @param names [Array<String>] gems that count as the application where queries are reported: `%w[spree_core]`, `%w[spree*]`
+      # @param names [Array<String>] gems whose lines count as lines of the application: `%w[spree_core]`,
+      #   `%w[spree*]`
       def application_gems=(names)
         CallSite.application_gems = names
       end
@@ -46,7 +54,7 @@ module Castellan
       # @return [Boolean] see {Castellan.together}
       def together = Castellan.together
 
-      # @param value [Boolean] whether the records of a document load their associations together
+      # @param value [Boolean] whether the records of a document load each association together
       def together=(value)
         Castellan.together = value
       end

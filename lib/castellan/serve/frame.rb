@@ -4,20 +4,22 @@ require "json"
 
 module Castellan
   module Serve
-    # The members around the data of every document of an application, and the query parameters of its own. Frozen.
+    # Holds the members around the data of all documents, and the application's own query parameters.
+    # Frozen.
     #
     #   frame = Frame.new(base_url: "https://api.example.org/v1", jsonapi: {}, self_links: true, params: { "locale" => %w[de en] })
     #   frame.jsonapi                     # => {"version":"1.1"}
     #   frame.params("locale=de&sort=id") # => { "locale" => "de" }
     class Frame
-      # @return [String, nil] what links begin with, in place of the path where the application is mounted
-      # @return [String, nil] JSON of the top-level member `jsonapi`
+      # @return [String, nil] the base of links, instead of the path where the application is mounted
+      # @return [String, nil] the JSON of the top-level member `jsonapi`
       # @return [String, nil] the `describedby` link
-      # @return [Hash{String => Array<String>, nil}] the names of own parameters, and the values that they may have
+      # @return [Hash{String => Array<String>, nil}] the application's own query parameters and their allowed
+      #   values
       # @return [Purge, nil]
       attr_reader :base_url, :jsonapi, :described_by, :own, :purge
 
-      # @param jsonapi [Hash, nil] the meta object of the member; nil: no member
+      # @param jsonapi [Hash, nil] the meta object of the member; nil omits the member
       # @raise [ConfigurationError]
       def initialize(base_url: nil, jsonapi: nil, self_links: false, described_by: nil, params: {}, purge: nil)
         @base_url = base_url && url(base_url)
@@ -29,13 +31,13 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean] whether documents have any of it
+      # @return [Boolean] whether documents have any of these members
       def any?
         !@jsonapi.nil? || !@described_by.nil? || @self_links
       end
 
       # @param env [Hash] Rack's environment
-      # @return [String, nil] what links of this request begin with
+      # @return [String, nil] the base of the links in this response
       def prefix(env)
         return base_url if base_url
 
@@ -43,8 +45,8 @@ module Castellan
         ClientText.utf8(name)&.sub(%r{\A/+}, "/") unless name.nil? || name.empty? # two slashes would name another host
       end
 
-      # @param path [String] that was asked for
-      # @return [Hash{String => String}] top-level links
+      # @param path [String] the requested path
+      # @return [Hash{String => String}] the top-level links
       def links(path, query)
         query = ClientText.utf8(query.to_s)
         target = query.nil? || query.empty? ? path : "#{path}?#{query}"
@@ -52,8 +54,8 @@ module Castellan
       end
 
       # @param text [String] a query string
-      # @return [Hash{String => String}] the own parameters that it has
-      # @raise [BadRequest] for a value that a parameter may not have
+      # @return [Hash{String => String}] the own parameters in the query string
+      # @raise [BadRequest] if a parameter has a value that is not allowed
       def params(text)
         return {} if own.empty? || text.empty?
 

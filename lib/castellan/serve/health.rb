@@ -2,14 +2,15 @@
 
 module Castellan
   module Serve
-    # Answers GET of `/up` (the process runs) and `/ready` (its databases answer), without authentication. Frozen.
+    # Serves GET `/up` (the process runs) and `/ready` (its databases respond), without authentication.
+    # Frozen.
     #
     #   Castellan.app {
     #     health                # Kubernetes: livenessProbe /up, readinessProbe /ready
     #     resource PostResource
     #   }
     #
-    # A database that does not answer makes `/ready` a 503 with Retry-After.
+    # If a database does not respond, `/ready` is a 503 with Retry-After.
     class Health
       FIELDS = { "content-type" => "text/plain; charset=utf-8", "cache-control" => "no-store" }.freeze
       private_constant :FIELDS
@@ -21,7 +22,6 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean] whether the path is one of both
       def at?(path)
         [@up, @ready].include?(path)
       end
@@ -45,7 +45,7 @@ module Castellan
 
       private
 
-      # A dataset without a model has no methods to write, and is left out.
+      # Leaves out datasets without a model.
       def databases(resources)
         models = resources.filter_map do |resource|
           Write::Models.for(resource.definition.model)

@@ -7,18 +7,18 @@ require "stringio"
 
 module Castellan
   module Serve
-    # Performs a POST once, however often it is sent with one Idempotency-Key (draft-ietf-httpapi-idempotency-key-header).
+    # Performs a POST once per Idempotency-Key (draft-ietf-httpapi-idempotency-key-header).
     #
     #   idempotency store: Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"]), ttl: 86_400
     #
-    # The response to the first request is kept in the store and sent again. Another request with the same key is answered with
-    # 422, one that comes while the first is running with 409. Only successes are kept: what failed has changed nothing and can be
-    # sent again. A process that dies between its commit and the store leaves a lease, and then the request is performed again.
-    # Frozen.
+    # Stores the first successful response and returns it to repeated requests. The status is 422 for a
+    # different request with the same key, and 409 while the first request is running. Failures are not
+    # stored, because they have changed nothing and can be repeated. If a process dies between its commit and
+    # the store, its lease ends and the next request is performed again. Frozen.
     class Idempotency
-      # RFC 8941, section 3.3.3, or the same without quotes.
+      # RFC 8941, section 3.3.3, with or without the quotes.
       KEY = /\A(?:"([\x21\x23-\x5B\x5D-\x7E]{1,255})"|([\x21\x23-\x2B\x2D-\x3A\x3C-\x5B\x5D-\x7E]{1,255}))\z/
-      # Seconds for which a running request holds its key.
+      # Seconds after which the key of a running request is released.
       LEASE = 60
       RUNNING = "L"
       DONE = "R"
@@ -26,11 +26,12 @@ module Castellan
       KEPT_HEADERS = %w[content-type content-length location etag cache-control vary].freeze
       private_constant :KEY, :LEASE, :RUNNING, :DONE, :FINGERPRINT, :KEPT_HEADERS
 
-      # @param store [Object] see {Store}; shared by all processes that answer requests
-      # @param ttl [Numeric] seconds for which a response is kept
-      # @param required [Boolean] whether a POST without a key is answered with 400
+      # @param store [Object] see {Store}; must be shared by all processes that serve requests
+      # @param ttl [Numeric] the seconds for which to store a response
+      # @param required [Boolean] whether a POST without a key gives a 400
       # @yieldparam viewer [Object]
-      # @yieldreturn [String, Integer] what tells viewers apart; default: the viewer's id, or the viewer if it is one of both
+      # @yieldreturn [String, Integer] identifies the viewer; default: the viewer's id, or a viewer that is
+      #   itself a String or Integer
       # @raise [ConfigurationError]
       def initialize(store:, ttl: 86_400, required: false, &namespace)
         wrong("ttl: must be seconds above #{LEASE}, got #{ttl.inspect}") unless ttl.is_a?(Numeric) && ttl > LEASE
@@ -44,10 +45,10 @@ module Castellan
         freeze
       end
 
-      # @param env [Hash] Rack's environment of a POST
+      # @param env [Hash] Rack environment of a POST
       # @param viewer [Object]
-      # @yieldreturn [Array] Rack's response, if the request is to be performed
-      # @return [Array] Rack's response
+      # @yieldreturn [Array] Rack response; called if the request must be performed
+      # @return [Array] Rack response
       # @raise [BadRequest]
       def call(env, viewer)
         key = key(env["HTTP_IDEMPOTENCY_KEY"]) or return yield
@@ -66,7 +67,7 @@ module Castellan
         outcome = response.first < 300 ? :done : :refused
         response
       rescue Write::Transaction::Committed
-        outcome = :committed # it is written, so the lease stays
+        outcome = :committed # the data is written, so the lease must stay
         raise
       ensure
         case outcome
@@ -76,7 +77,7 @@ module Castellan
         end
       end
 
-      # The record is written, so the client gets its response whatever the store does. Where it cannot be kept, the lease stays.
+      # The data is written, so the client gets its response even if the store fails. The lease then stays.
       def keep(name, lease, response)
         status, headers, body = response
         kept = "#{DONE}#{lease[1, FINGERPRINT]}#{JSON.generate([status, headers.slice(*KEPT_HEADERS)])}\n".b
@@ -127,7 +128,7 @@ module Castellan
         found[1] || found[2]
       end
 
-      # @return [String, nil] nil of a body that is refused anyway
+      # @return [String, nil] nil for a body that will be rejected
       def body(env)
         bytes = env["rack.input"]&.read(Write::Body::LIMIT + 1) || +""
         env["rack.input"] = StringIO.new(bytes.b)

@@ -7,20 +7,20 @@ require "uri"
 
 module Castellan
   module Serve
-    # Fetches the public keys of an issuer (JSON Web Key Set, RFC 7517) and keeps them. Thread-safe.
+    # Fetches and caches the public keys of an issuer (JSON Web Key Set, RFC 7517). Thread-safe.
     #
     #   Jwks.new("https://id.example.org/jwks.json").find("key-1", "RS256")   # => an OpenSSL::PKey, or nil
     #
-    # Keys are fetched with the first token, again after {FRESH} seconds, and when a token names an unknown key, but at most once
-    # in {PAUSE} seconds, so that invented names cost the issuer nothing. If the issuer does not answer, the keys that were fetched
-    # before are used for {STALE} seconds; without any, the answer is 503.
+    # Fetches the keys with the first token, again after {FRESH} seconds, and for a token with an unknown key,
+    # but at most once in {PAUSE} seconds, because clients may invent key names. If the issuer is unavailable,
+    # it uses the previous keys for {STALE} seconds, or raises a 503 if there are none.
     class Jwks
       FRESH = 600
       PAUSE = 60
       STALE = 86_400
-      # Seconds between two attempts while there are no keys.
+      # Seconds between two attempts as long as there are no keys.
       RETRY = 5
-      # Seconds for one answer.
+      # Seconds until a request to the issuer times out.
       TIMEOUT = 3
       MAX_BYTESIZE = 262_144
       MOST_KEYS = 100
@@ -31,7 +31,7 @@ module Castellan
       Key = Struct.new(:id, :kind, :algorithm, :key)
       private_constant :Key
 
-      # @param url [String] https, or http of this machine
+      # @param url [String] https, or http for localhost
       # @raise [ConfigurationError]
       def initialize(url)
         @uri = checked(url)
@@ -40,7 +40,7 @@ module Castellan
         @fetched = @tried = nil
       end
 
-      # @param id [Object] the header parameter kid; nil fits if there is one key
+      # @param id [Object] the header parameter kid; with nil, the only key is used
       # @param algorithm [String] the header parameter alg
       # @return [OpenSSL::PKey::PKey, nil]
       # @raise [BadRequest] 503 if there are no keys
@@ -74,7 +74,7 @@ module Castellan
         (Clock.monotonic_ns - moment) / 1_000_000_000
       end
 
-      # While one thread fetches, others use the keys that are there.
+      # While one thread fetches the keys, other threads use the previous keys.
       def refresh(waiting:)
         return unless waiting ? @lock.lock : @lock.try_lock
 
@@ -117,7 +117,7 @@ module Castellan
         keys.any? ? keys.freeze : raise(Error, "no key can be used")
       end
 
-      # Keys that are no public keys of signatures are skipped.
+      # Skips keys that are not public keys for signatures.
       def key(entry)
         return unless entry.is_a?(Hash) && KINDS.key?(entry["kty"]) && [nil, "sig"].include?(entry["use"])
 

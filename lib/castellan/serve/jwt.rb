@@ -6,32 +6,35 @@ require_relative "unauthorized"
 
 module Castellan
   module Serve
-    # Authenticates clients by the JSON Web Token of their Authorization field (RFC 7519, RFC 6750), through the jwt gem.
+    # Authenticates clients by the JSON Web Token in Authorization (RFC 7519, RFC 6750).
+    # Needs the jwt gem.
     #
     #   authenticate(jwt: { jwks_url: "https://id.example.org/jwks.json", algorithms: %w[RS256], issuer: "https://id.example.org",
     #                       audience: "api" }) { |claims| User.find_by(id: claims["sub"]) }
     #
-    # Only the configured algorithms are accepted, all of one family, so that a public key is never used as a shared secret. Frozen;
-    # verified tokens are remembered for at most {REMEMBERED} seconds.
+    # Accepts only the configured algorithms, which must be of one family, so that a public key is never used
+    # as a shared secret. Frozen. Caches verified tokens for at most {REMEMBERED} seconds.
     class Jwt
-      # Longer tokens are refused before they are decoded, in bytes.
+      # The maximum size of a token in bytes. Longer tokens are rejected before they are decoded.
       LONGEST = 8_192
-      # Seconds for which a verified token is not verified again. A key that is withdrawn is used no longer than that.
+      # The number of seconds for which a verified token is not verified again. A revoked key is accepted for
+      # so long.
       REMEMBERED = 60
       OPTIONS = %i[key jwks_url algorithms issuer audience leeway].freeze
       BEARER = /\ABearer +([A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+)\z/i
       SCHEME = /\ABearer(?: |\z)/i
-      # RFC 7518, section 3.2: a key must not be shorter than the digest, in bytes.
+      # The minimum size of a key in bytes: that of the digest (RFC 7518, section 3.2).
       SECRETS = { "HS256" => 32, "HS384" => 48, "HS512" => 64 }.freeze
       PUBLIC = %w[RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512].freeze
       MOST_LEEWAY = 300
       private_constant :OPTIONS, :BEARER, :SCHEME, :SECRETS, :PUBLIC, :MOST_LEEWAY
 
       # @param challenge [String] the WWW-Authenticate field of a 401
-      # @param options [Hash] `key:` (a secret, a public key, a PEM text, or an Array of them) or `jwks_url:`; `algorithms:`; `issuer:`
-      #   and `audience:` (a String or an Array), which the token must then name; `leeway:`, seconds that clocks may differ
-      # @yieldparam claims [Hash] frozen; the token is valid
-      # @yieldreturn [Object, nil] the viewer; nil is answered with 401. Default: the claims
+      # @param options [Hash] `key:` (a secret, a public key, a PEM text, or an Array of them) or `jwks_url:`;
+      #   `algorithms:`; `issuer:` and `audience:` (a String or an Array), which the token must then contain;
+      #   `leeway:`, the seconds by which clocks may differ
+      # @yieldparam claims [Hash] the claims of a valid token; frozen
+      # @yieldreturn [Object, nil] the viewer; nil gives a 401. Default: the claims
       # @raise [ConfigurationError]
       def initialize(options, challenge:, &viewer)
         load_gem
@@ -48,7 +51,7 @@ module Castellan
 
       # @param env [Hash] Rack's environment
       # @return [Object, nil] the viewer; nil without a token
-      # @raise [Unauthorized] for a token that is not valid
+      # @raise [Unauthorized] if the token is invalid
       # @raise [BadRequest] 503 if no keys can be fetched
       def call(env)
         field = env["HTTP_AUTHORIZATION"] or return
@@ -68,7 +71,7 @@ module Castellan
         raise ConfigurationError, %(authenticate jwt: needs the jwt gem; add gem "jwt" to the Gemfile)
       end
 
-      # @return [Hash, nil] the claims; nil of another scheme
+      # @return [Hash, nil] the claims; nil for another authentication scheme
       def verify(field, key)
         field = field.b
         return unless SCHEME.match?(field)
@@ -77,7 +80,7 @@ module Castellan
         token ? @verified.fetch(key) { decode(token) } : refuse("the token is not valid")
       end
 
-      # The gem raises other errors than its own for claims of unexpected types, so every error is a refusal.
+      # Rescues every error, because claims of unexpected types make the gem raise other errors than its own.
       def decode(token)
         claims, = ::JWT.decode(token, nil, true, @options) { |header| keys_of(header) }
         frozen(claims)
@@ -89,7 +92,7 @@ module Castellan
         refuse("the token is not valid")
       end
 
-      # RFC 7515, section 4.1.11: critical header parameters must be understood.
+      # Critical header parameters must be understood (RFC 7515, section 4.1.11), and none is.
       def keys_of(header)
         return if header.key?("crit")
 

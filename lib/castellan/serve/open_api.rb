@@ -5,15 +5,15 @@ require "json"
 
 module Castellan
   module Serve
-    # Describes an application in OpenAPI 3.1, from its declarations.
+    # Describes an application in OpenAPI 3.1, based on its declarations.
     #
     #   Castellan.app {
     #     openapi title: "Library", version: "1.0"   # GET /openapi.json
     #     resource PostResource
     #   }
     #
-    # Each viewer gets what that viewer may see and write: hidden members and members that others may write are left out. With
-    # `authenticate`, a client without a viewer gets a 401.
+    # The description depends on the viewer: it leaves out members that the viewer may not see or write. With
+    # `authenticate`, the response to a client without a viewer is 401.
     class OpenApi
       Mounted = Struct.new(:path, :resource, :definition, :writes)
       PARAMETERS = { "id" => { "name" => "id", "in" => "path", "required" => true, "schema" => { "type" => "string" } } }.freeze
@@ -35,12 +35,12 @@ module Castellan
       PLAIN = /[^A-Za-z0-9._-]/
       private_constant :Mounted, :PARAMETERS, :ERROR, :PROBLEMS, :STATUSES, :PLAIN
 
-      # @return [String] the path
+      # @return [String] the path of the description
       attr_reader :path
 
       # @param title [String]
-      # @param version [String] of the API
-      # @param at [String] the path
+      # @param version [String] the version of the API
+      # @param at [String] the path of the description
       def initialize(title: "API", version: "1.0", at: "openapi.json")
         @title = title
         @version = version
@@ -51,9 +51,9 @@ module Castellan
       # @param env [Hash] Rack's environment
       # @param viewer [Object, nil]
       # @param endpoints [Hash{String => Endpoint}] by path
-      # @param operations_path [String, nil] of the Atomic Operations extension
+      # @param operations_path [String, nil] the path of the Atomic Operations extension
       # @param authenticated [Boolean]
-      # @param frame [Frame] what links begin with, and the parameters of the application's own
+      # @param frame [Frame] the base of links, and the application's own query parameters
       # @return [Array] Rack's response
       def call(env, viewer, endpoints, operations_path:, authenticated:, frame:)
         return ErrorDocument.response(405, "only GET, HEAD are answered here", "allow" => "GET, HEAD") \
@@ -69,7 +69,7 @@ module Castellan
         [200, headers.merge("content-type" => "application/json", "content-length" => body.bytesize.to_s), [body]]
       end
 
-      # The document for one viewer.
+      # Builds the document for one viewer.
       class Description
         def initialize(viewer, endpoints, operations_path, authenticated, own)
           @viewer = viewer
@@ -101,7 +101,8 @@ module Castellan
           @schemas.visible(definition, definition.relationships).each { |one| one.definitions.each { |other| reach(other, found) } }
         end
 
-        # Two resources may have one type; two types may differ in characters that a name cannot have.
+        # Two resources may have the same type, and two types may differ only in characters that a name cannot
+        # have.
         def names
           @definitions.each_with_object({}.compare_by_identity) do |definition, found|
             plain = definition.type.gsub(PLAIN, "_")
@@ -155,7 +156,7 @@ module Castellan
           one.definition.written_as.any? { |definition| definition.writing.any?(:delete) }
         end
 
-        # Of each name the first: types inherit them.
+        # If types share a name, uses the first: subtypes inherit the members of their superclass.
         def relationships(definition)
           definition.written_as.flat_map { |type| @schemas.visible(type, type.relationships) }.uniq(&:key)
         end

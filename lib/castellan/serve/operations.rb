@@ -4,35 +4,36 @@ require "json"
 
 module Castellan
   module Serve
-    # Answers POST of the Atomic Operations extension (https://jsonapi.org/ext/atomic): all operations in one transaction, or none.
+    # Serves the Atomic Operations extension (https://jsonapi.org/ext/atomic): all operations or none.
     #
     #   Castellan.app {
     #     resource PostResource
     #     operations              # POST /operations
     #   }
     #
-    # An operation does what the request to the resource's own URL would do, with the same checks. Frozen.
+    # Runs all operations in one transaction. An operation does the same, with the same checks, as the request
+    # to the resource's own URL. Frozen.
     class Operations
       EXTENSION = "https://jsonapi.org/ext/atomic"
       MEDIA_TYPE = %(application/vnd.api+json;ext="#{EXTENSION}").freeze
-      # More operations in one request are refused.
+      # The maximum number of operations in one request.
       MOST = 1_000
       CODES = %w[add update remove].freeze
       RELATE = { "add" => :add, "update" => :replace, "remove" => :remove }.freeze
       private_constant :CODES, :RELATE
 
-      # The addressed endpoint, and the record or relationship there.
+      # The endpoint of an operation, and the record or relationship.
       Target = Struct.new(:endpoint, :id, :lid, :relationship)
       private_constant :Target
 
-      # @param app [App] finds an endpoint by path and by type
+      # @param app [App] finds endpoints by path and by type
       def initialize(app)
         @app = app
         @negotiation = HTTP::Negotiation.new(extensions: [EXTENSION])
         freeze
       end
 
-      # @return [Array] Rack's response: 200 with the results, or 204 if all of them are empty
+      # @return [Array] Rack response: 200 with the results, or 204 if all results are empty
       # @raise [BadRequest]
       def call(env, viewer)
         return ErrorDocument.response(405, "only POST is answered here", "allow" => "POST") unless env["REQUEST_METHOD"] == "POST"
@@ -61,7 +62,7 @@ module Castellan
         raise BadRequest.new(detail, pointer: pointer, title: "Invalid document")
       end
 
-      # One request: the records that its operations created, by type and local id.
+      # Runs one request and remembers the records that its operations created, by type and local id.
       class Run
         def initialize(app, env, viewer)
           @app = app
@@ -69,7 +70,7 @@ module Castellan
           @viewer = viewer
         end
 
-        # @param operations [Array<Object>] parsed
+        # @param operations [Array<Object>] the parsed operations
         # @return [Array<Hash>] the results
         # @raise [BadRequest]
         def call(operations)
@@ -187,7 +188,7 @@ module Castellan
                      ref["relationship"] && relationship(endpoint, ref["relationship"], "#{pointer}/relationship"))
         end
 
-        # A relative or absolute URL of this application.
+        # The URL may be relative or absolute.
         def href(operation, pointer)
           href = operation["href"]
           refuse(pointer, "must be a string with the path of a resource") unless href.is_a?(String) && href.size < 2_000
@@ -201,7 +202,7 @@ module Castellan
           Target.new(endpoint, id, nil, member && relationship(endpoint, member, pointer))
         end
 
-        # At a collection of several types the record, or the resource object, decides.
+        # For a collection of several types, the record or the resource object determines the type.
         def typed(endpoint, id, data)
           id ? endpoint.of_record(@viewer, id) : endpoint.of_type((data["type"] if data.is_a?(Hash)))
         end

@@ -6,26 +6,26 @@ require "rack/utils"
 
 module Castellan
   module Serve
-    # Shows documents to people: a browser that prefers `text/html` gets a page with links to follow and a form for filter and sort.
+    # Shows documents as HTML, with links and a form to filter and sort, if a browser prefers it.
     #
     #   Castellan.app {
     #     pages title: "Library"
     #     resource PostResource
     #   }
     #
-    # A page is made of the document that the same request would get, so it shows nothing else. It has no script, and its
+    # A page contains only the document that the same request gets as JSON:API. It has no scripts, and its
     # Content-Security-Policy allows none. Frozen.
     class Pages
       HTML = "text/html"
       ROOT = ["", "/"].freeze
-      # Left out by a form's empty fields: `filter[title]=` would ask for empty titles.
+      # Drops the empty fields of a form, because `filter[title]=` would search for empty titles.
       EMPTY = /=\z/
       CONDITIONS = %w[HTTP_IF_NONE_MATCH HTTP_IF_MATCH].freeze
       ACCEPTED = "#{HTTP::Negotiation::JSON_API}, */*;q=0.1".freeze # a resource may have another format
       POLICY = "default-src 'none'; style-src 'sha256-%s'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
       private_constant :HTML, :ROOT, :EMPTY, :CONDITIONS, :ACCEPTED, :POLICY
 
-      # @param title [String] of the API
+      # @param title [String] the name of the API
       def initialize(title: "API")
         @title = title
         @negotiation = HTTP::Negotiation.new(types: [HTTP::Negotiation::JSON_API, HTML])
@@ -35,23 +35,23 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean] whether the client prefers a page
+      # @return [Boolean] whether the client prefers HTML
       def wanted?(env)
         App::ALLOWED.include?(env["REQUEST_METHOD"]) && env["HTTP_ACCEPT"].to_s.include?(HTML) &&
           @negotiation.response_type(env["HTTP_ACCEPT"]) == HTML
       end
 
-      # @return [Boolean] whether the path is that of the list of collections
+      # @return [Boolean] whether this is the path of the start page, which lists the collections
       def at?(path)
         ROOT.include?(path)
       end
 
       # @param env [Hash] Rack's environment
       # @param app [App]
-      # @param prefix [String, nil] what links begin with
-      # @yieldparam env [Hash] of the same request for JSON:API
-      # @yieldreturn [Array] Rack's response
-      # @return [Array] Rack's response with a page
+      # @param prefix [String, nil] the base of links
+      # @yieldparam env [Hash] the environment of the same request for JSON:API
+      # @yieldreturn [Array] Rack response
+      # @return [Array] Rack response with the page
       def call(env, app, prefix)
         query = env["QUERY_STRING"].to_s.split("&").grep_v(EMPTY).join("&")
         asked = env.merge("HTTP_ACCEPT" => ACCEPTED, "QUERY_STRING" => query).except(*CONDITIONS)
@@ -64,8 +64,8 @@ module Castellan
       end
 
       # @param env [Hash] Rack's environment
-      # @param links [Hash{String => String}] of the collections, by path
-      # @return [Array] Rack's response: a document with links to the collections
+      # @param links [Hash{String => String}] the collections, by path
+      # @return [Array] Rack response with a document that links to the collections
       def start(env, links)
         return ErrorDocument.response(405, "only GET, HEAD are answered here", "allow" => "GET, HEAD") \
           unless App::ALLOWED.include?(env["REQUEST_METHOD"])

@@ -4,11 +4,11 @@ require "digest"
 
 module Castellan
   module Serve
-    # Answers GET of what one record is related to: `/posts/1/author`, and of the linkage, `/posts/1/relationships/author`
-    # (JSON:API 1.1, "Fetching Resources" and "Fetching Relationships"). Frozen.
+    # Serves related resources, `/posts/1/author`, and linkage, `/posts/1/relationships/author`. Frozen.
+    # See JSON:API 1.1, "Fetching Resources" and "Fetching Relationships".
     class Related
       # @param endpoint [Endpoint]
-      # @param path [String] of the collection
+      # @param path [String] the path of the collection
       def initialize(endpoint, path)
         @endpoint = endpoint
         @resource = endpoint.resource
@@ -17,8 +17,8 @@ module Castellan
         freeze
       end
 
-      # @return [Array] Rack's response with the related resources; of an empty to-one relationship with null
-      # @raise [BadRequest] 404 if there is no such record, or clients may not include the relationship
+      # @return [Array] Rack response with the related resources; null for an empty to-one relationship
+      # @raise [BadRequest] 404 if the record does not exist, or clients may not include the relationship
       def call(env, viewer, id, relationship)
         nothing unless relationship.related?
 
@@ -34,7 +34,7 @@ module Castellan
         one(env, viewer, relationship, path, writer.models.one(record, association))
       end
 
-      # @return [Array] Rack's response with the linkage
+      # @return [Array] Rack response with the linkage
       # @raise [BadRequest]
       def linkage(env, viewer, id, relationship)
         @endpoint.negotiate(env)
@@ -64,7 +64,7 @@ module Castellan
         respond(env, "data" => nil)
       end
 
-      # As in linkage: the resource of the record's class, else of its nearest superclass.
+      # As in linkage: the resource of the record's class, or else of its nearest superclass.
       def definition_of(relationship, record)
         definitions = relationship.definitions
         found = record.class.ancestors.lazy.filter_map { |one| definitions.find { |definition| definition.model.equal?(one) } }.first

@@ -2,27 +2,28 @@
 
 module Castellan
   module Serve
-    # Reads from a replica of PostgreSQL, by the routing of the ORM, and from the primary what the client has just written.
+    # Reads from a PostgreSQL replica, and from the primary if the replica lacks the client's last write.
     #
     #   Castellan.app {
     #     replicas
     #     resource PostResource
     #   }
     #
-    # A successful write is answered with the header `Castellan-Version`: the position of the primary's log. A client that sends it
-    # with a read gets an answer that contains its write: of the replica, once that has replayed the log so far, else of the primary.
-    # With `cookie:` browsers send it by themselves. Frozen.
+    # The response to a successful write has the header `Castellan-Version`: the position in the primary's
+    # write-ahead log. If a client sends it with a read, the response includes the write: the replica serves
+    # it once it has replayed the log to this position, until then the primary does. With `cookie:`, browsers
+    # send the version automatically. Uses the ORM's own routing of reads. Frozen.
     class Replicas
       HEADER = "castellan-version"
-      # A position of the log (pg_lsn).
+      # A position in the write-ahead log (pg_lsn).
       POSITION = %r{\A\h{1,8}/\h{1,8}\z}
       READING = %w[GET HEAD].freeze
       COOKIE = /\A[\w!#$%&'*+.^`|~-]+\z/
       private_constant :POSITION, :READING, :COOKIE
 
-      # @param definitions [Array<Resource::Definition>] of the application's resources
-      # @param cookie [String, nil] the name of a cookie that has the version, too
-      # @raise [ConfigurationError] if the resources are not of one database of PostgreSQL with a replica
+      # @param definitions [Array<Resource::Definition>] the application's resources
+      # @param cookie [String, nil] the name of a cookie that also holds the version
+      # @raise [ConfigurationError] unless the resources are in one PostgreSQL database with a replica
       def initialize(definitions, cookie: nil)
         refuse("cookie: write a name of letters and digits, got #{cookie.inspect}") unless cookie.nil? || COOKIE.match?(cookie.to_s)
 
@@ -39,7 +40,7 @@ module Castellan
       # @param env [Hash] Rack's environment
       # @yieldreturn [Array] Rack's response
       # @return [Array] the response
-      # @raise [BadRequest] for a header that is no version
+      # @raise [BadRequest] if the header is not a version
       def call(env, &block)
         return written(&block) unless READING.include?(env["REQUEST_METHOD"])
 
@@ -51,7 +52,7 @@ module Castellan
 
       private
 
-      # The version is read after the commit.
+      # Reads the version after the commit.
       def written
         @models.on_primary do
           response = yield
@@ -63,7 +64,7 @@ module Castellan
         { HEADER => position, **(@cookie ? { "set-cookie" => "#{@cookie}=#{position}; path=/; httponly; samesite=lax" } : {}) }
       end
 
-      # A cookie that another application has set is ignored.
+      # Ignores a cookie that is not a version: another application may have set it.
       def position_of(env)
         given = env["HTTP_CASTELLAN_VERSION"]
         return (given if POSITION.match?(given.b)) || refuse_header if given

@@ -2,7 +2,7 @@
 
 module Castellan
   module Serve
-    # Answers what {Endpoint} does not: changes, relationships and related resources. Frozen.
+    # Serves changes, relationships and related resources; {Endpoint} serves the other requests. Frozen.
     #
     # | path                              | methods                    |
     # |-----------------------------------|----------------------------|
@@ -16,8 +16,8 @@ module Castellan
       private_constant :READING
 
       # @param endpoint [Endpoint]
-      # @param path [String] of the collection
-      # @param documents [Endpoint] whose documents are returned
+      # @param path [String] the path of the collection
+      # @param documents [Endpoint] renders the documents of responses
       def initialize(endpoint, path, documents: endpoint)
         @endpoint = endpoint
         @writes = Writes.new(endpoint, path, documents: documents)
@@ -26,7 +26,7 @@ module Castellan
         freeze
       end
 
-      # @param segments [Array<String>] of the path after the collection's
+      # @param segments [Array<String>] the segments of the path after the id
       # @return [Array] Rack's response
       # @raise [BadRequest]
       def call(env, viewer, id = nil, *segments)
@@ -40,7 +40,7 @@ module Castellan
         linkage ? linkage(env, viewer, id, relationship) : related(env, viewer, id, relationship)
       end
 
-      # Creates a record of the type that the document names.
+      # Creates a record of the type in the document.
       # @param data [Object] the parsed resource object
       # @return [Array] Rack's response
       # @raise [BadRequest]
@@ -55,7 +55,7 @@ module Castellan
 
       private
 
-      # A record's type decides what may be changed, and which relationships there are.
+      # The type of the record determines its relationships and what may be changed.
       def of_types(env, viewer, id, segments)
         return create_one(env, viewer) if id.nil?
 

@@ -2,13 +2,13 @@
 
 module Castellan
   module Serve
-    # JSON Schemas (2020-12) of resources: what one viewer reads, and what that viewer may write.
+    # Builds JSON Schemas (2020-12) of resources: what a viewer may read and write.
     #
     #   schemas = Schemas.new(viewer: nil)
     #   schemas.read(PostResource.definition)    # => { "type" => "object", "properties" => { "type" => …, "attributes" => … } }
     #   schemas.write(PostResource.definition, :create)
     #
-    # A column has its database's type. What Ruby code returns may be anything.
+    # A column has the type of the database. Values from Ruby code have no type.
     class Schemas
       TYPES = {
         integer: { "type" => "integer" }, float: { "type" => "number" }, decimal: { "type" => %w[number string] },
@@ -22,13 +22,13 @@ module Castellan
       private_constant :TYPES, :ANYTHING, :ID
 
       # @param viewer [Object, nil]
-      # @param all [Boolean] whether to describe what some viewer reads and writes, in place of this one
+      # @param all [Boolean] whether to describe what any viewer may read and write, instead of this one
       def initialize(viewer: nil, all: false)
         @viewer = viewer
         @all = all
       end
 
-      # @return [Hash] the schema of a resource object as a response has it
+      # @return [Hash] the schema of a resource object in a response
       def read(definition)
         attributes = visible(definition, definition.attributes).to_h { |one| [one.key, column(definition, one)] }
         relationships = visible(definition, definition.relationships).to_h { |one| [one.key, member(linkage(one), required: [])] }
@@ -37,7 +37,8 @@ module Castellan
       end
 
       # @param action [Symbol] :create or :update
-      # @return [Hash, nil] the schema of a resource object as a request has it; nil if this viewer may write nothing
+      # @return [Hash, nil] the schema of a resource object in a request; nil if this viewer may not write
+      #   anything
       def write(definition, action)
         names = writable(definition, action)
         return if names.empty?
@@ -56,20 +57,20 @@ module Castellan
       end
 
       # @param action [Symbol] :create or :update
-      # @return [Array<Symbol>] what this viewer may write
+      # @return [Array<Symbol>] the names that this viewer may write
       def writable(definition, action)
         return definition.writing.rules.select { |rule| rule.actions.include?(action) }.flat_map(&:names).uniq if @all
 
         definition.writing.names(action, @viewer) - definition.hidden_from(@viewer)
       end
 
-      # @return [Hash] the schema of a relationship's data
+      # @return [Hash] the schema of the data of a relationship
       def linkage(relationship)
         one = identifier(relationship.definitions.map(&:type).uniq)
         relationship.to_many? ? { "type" => "array", "items" => one } : { "oneOf" => [one, { "type" => "null" }] }
       end
 
-      # @return [Array<Resource::Attribute, Resource::Relationship>] the members that are not hidden from the viewer
+      # @return [Array<Resource::Attribute, Resource::Relationship>] the members that the viewer may see
       def visible(definition, members)
         @all ? members.values : members.except(*definition.hidden_from(@viewer)).values
       end
@@ -80,7 +81,7 @@ module Castellan
         attribute.source == :column ? type(definition, attribute.columns.first) : ANYTHING
       end
 
-      # A table that cannot be read, or a model of neither ORM, has no types.
+      # The type is unknown if the table cannot be read, or the model is not one of an ORM.
       def type(definition, name)
         type = Write::Models.for(definition.model).type(name)
         one = type.allowed ? { "enum" => type.allowed } : TYPES[type.name]

@@ -2,17 +2,18 @@
 
 module Castellan
   module Serve
-    # Answers the requests that change one resource's records: POST, PATCH and DELETE of the resource and of its relationships
-    # (JSON:API 1.1, "Creating, Updating and Deleting Resources"). Frozen.
+    # Serves POST, PATCH and DELETE of a resource and of its relationships. Frozen.
     #
-    # A request is one transaction. The response is rendered inside it, so it shows exactly what was written.
+    # See JSON:API 1.1, "Creating, Updating and Deleting Resources". A request is one transaction. The
+    # response is rendered within it, so it shows exactly what was written.
     class Writes
       OPERATIONS = { "PATCH" => :replace, "POST" => :add, "DELETE" => :remove }.freeze
       private_constant :OPERATIONS
 
       # @param endpoint [Endpoint]
-      # @param path [String] of the collection
-      # @param documents [Endpoint] whose documents are returned: of a record of several types, that of the collection
+      # @param path [String] the path of the collection
+      # @param documents [Endpoint] renders the documents of responses; for a record of several types, the
+      #   collection's endpoint
       def initialize(endpoint, path, documents: endpoint)
         @endpoint = endpoint
         @documents = documents
@@ -22,9 +23,9 @@ module Castellan
         freeze
       end
 
-      # @param relationship [Resource::Relationship, nil] the relationship of its endpoint
-      # @param single [Boolean] whether one record is addressed
-      # @return [Array<String>] the methods that change something there
+      # @param relationship [Resource::Relationship, nil] a relationship of the resource
+      # @param single [Boolean] whether the URL is that of one record
+      # @return [Array<String>] the methods that may change something at this URL
       def allowed(single:, relationship: nil)
         writing = @definition.writing
         return relationship_methods(relationship) if relationship
@@ -34,7 +35,7 @@ module Castellan
       end
 
       # @param data [Object] the parsed resource object
-      # @return [Array] Rack's response: 201 with the document and its location
+      # @return [Array] Rack response: 201 with the document and its location
       # @raise [BadRequest]
       def create(env, viewer, data = primary_data(env))
         id, document = run(viewer) do |writer|
@@ -44,7 +45,7 @@ module Castellan
         @endpoint.written(document, 201, "location" => own_link(document) || @endpoint.location(env, id))
       end
 
-      # @return [Array] Rack's response: 200 with the document, or 412 if the record is not what If-Match names
+      # @return [Array] Rack response: 200 with the document, or 412 if If-Match does not match the record
       # @raise [BadRequest]
       def update(env, viewer, id)
         data = primary_data(env)
@@ -55,7 +56,7 @@ module Castellan
         @endpoint.written(document, 200)
       end
 
-      # @return [Array] Rack's response: 204
+      # @return [Array] Rack response: 204
       # @raise [BadRequest]
       def delete(env, viewer, id)
         @endpoint.negotiate(env)
@@ -64,7 +65,7 @@ module Castellan
       end
 
       # @param relationship [Resource::Relationship]
-      # @return [Array] Rack's response: 204; 200 with the linkage if it is not what the client asked for
+      # @return [Array] Rack response: 204, or 200 with the linkage if it is not what the client asked for
       # @raise [BadRequest]
       def relate(env, viewer, id, relationship)
         data = primary_data(env)
@@ -101,7 +102,8 @@ module Castellan
         [200, { **headers, "content-length" => body.bytesize.to_s }, [body]]
       end
 
-      # JSON:API 1.1, "Creating Resources": Location is the `self` link of the resource object, if it has one.
+      # Location is the `self` link of the resource object, if it has one (JSON:API 1.1, "Creating
+      # Resources").
       def own_link(document)
         JSON.parse(document.to_json).dig("data", "links", "self") if @definition.links.key?(:self)
       end
@@ -121,8 +123,8 @@ module Castellan
         raise (writer && writer.mistake(error, "/data")) || error
       end
 
-      # The row is locked before its entity tag is compared, so that two clients with one tag cannot both write (RFC 9110,
-      # section 13.1.1).
+      # Locks the row before it compares the entity tags, so that of two clients with the same tag only one
+      # can write (RFC 9110, section 13.1.1).
       def found(writer, env, viewer, id)
         record = writer.find(id)
         return record unless env["HTTP_IF_MATCH"] || env["HTTP_IF_NONE_MATCH"] || @definition.writing.conditional?
@@ -138,7 +140,7 @@ module Castellan
         raise BadRequest.new("the record is not the one that the request names; read it again", status: 412, title: "Precondition failed")
       end
 
-      # @return [Document] written, while the transaction is open
+      # @return [Document] rendered while the transaction is open
       def rendered(env, viewer, id)
         @documents.document(env, viewer, id, keeper: nil).tap(&:to_json)
       end

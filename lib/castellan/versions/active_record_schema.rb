@@ -4,7 +4,7 @@ require "active_record"
 
 module Castellan
   module Versions
-    # Adds `castellan_versions` to migrations and to schema.rb; the Railtie calls {.extend_active_record}.
+    # Adds `castellan_versions` to migrations and schema.rb. The Railtie calls {.extend_active_record}.
     #
     #   class AddVersions < ActiveRecord::Migration[7.2]
     #     def change
@@ -12,14 +12,14 @@ module Castellan
     #     end
     #   end
     #
-    # The schema dumper writes this line into schema.rb, so loading the schema installs the triggers;
-    # structure.sql contains the triggers themselves. Only for PostgreSQL and SQLite.
+    # The schema dumper writes the same line into schema.rb, so loading the schema installs the triggers;
+    # structure.sql contains the triggers themselves. PostgreSQL and SQLite only.
     module ActiveRecordSchema
-      COUNTERS = /\Acastellan_(?:versions|buckets|records|record_tables)\z/ # the last two by older versions
+      COUNTERS = /\Acastellan_(?:versions|buckets|records|record_tables)\z/ # older versions create the last two
       LONGEST_LINE = 100
       private_constant :COUNTERS, :LONGEST_LINE
 
-      # Includes the modules below in ActiveRecord; idempotent.
+      # Includes the modules below in ActiveRecord. May be called again.
       def self.extend_active_record
         ::ActiveRecord::ConnectionAdapters::AbstractAdapter.include(Statements)
         ::ActiveRecord::Migration.include(MigrationMethods)
@@ -30,11 +30,11 @@ module Castellan
 
       # Methods of a connection.
       module Statements
-        # Installs the triggers of {ExactVersions}. Idempotent, but it invalidates cached documents of these
-        # tables.
-        # @param tables [Array<String, Symbol>] with `notify: true` as the last, writes also notify {NotifiedVersions}; with
-        #   `by: :account_id` (a column or several) the values of the column have versions of their own, see {Dependency}.
-        #   PostgreSQL; neither does anything on SQLite
+        # Installs the triggers of {ExactVersions}. May run again, but then cached documents of these tables
+        # become invalid.
+        # @param tables [Array<String, Symbol>] with `notify: true` as the last argument, writes also notify
+        #   {NotifiedVersions}; with `by: :account_id` (or several columns), each value of the column has its
+        #   own version, see {Dependency}. Both options work on PostgreSQL and do nothing on SQLite
         # @raise [ConfigurationError] for other databases, or an invalid table name
         def castellan_versions(*tables)
           options = castellan_options(tables)
@@ -42,14 +42,14 @@ module Castellan
           transaction { names.each { |name| castellan_triggers.install(name, **options).each { |sql| execute(sql) } } }
         end
 
-        # Removes the triggers and counters.
+        # Removes the triggers and the versions.
         # @param tables [Array<String, Symbol>]
         def remove_castellan_versions(*tables)
           names = tables.grep_v(Hash).map { |table| Dependency.new(table).table }
           transaction { names.each { |name| castellan_triggers.uninstall(name).each { |sql| execute(sql) } } }
         end
 
-        # @return [Hash{Hash => Array<String>}] tables with triggers by their options, for schema.rb
+        # @return [Hash{Hash => Array<String>}] the tables that have triggers, by their options, for schema.rb
         def castellan_version_tables
           return {} unless adapter_name.match?(/postg/i) || (adapter_name.match?(/sqlite/i) && table_exists?("castellan_versions"))
           return { {} => select_values(castellan_triggers.installed) } if castellan_triggers == SQLiteTriggers
@@ -63,7 +63,7 @@ module Castellan
 
         private
 
-        # A migration passes its arguments on as one list.
+        # A migration passes its arguments as one list.
         def castellan_options(tables)
           options = tables.last.is_a?(Hash) ? tables.last : {}
           unknown = options.keys - %i[notify by]
@@ -77,7 +77,7 @@ module Castellan
         end
       end
 
-      # Methods of migrations and of schema.rb, which apply a table name prefix or suffix.
+      # Methods of migrations and schema.rb, which apply a table name prefix or suffix.
       module MigrationMethods
         # (see Statements#castellan_versions)
         def castellan_versions(*tables) = change_castellan_versions(:castellan_versions, tables)
@@ -96,7 +96,6 @@ module Castellan
         end
       end
 
-      # Makes both methods reversible.
       module Recorder
         def castellan_versions(*tables) = record(:castellan_versions, tables)
         def remove_castellan_versions(*tables) = record(:remove_castellan_versions, tables)
@@ -104,7 +103,7 @@ module Castellan
         def invert_remove_castellan_versions(tables) = [:castellan_versions, tables]
       end
 
-      # Dumps the line after the tables and omits the counter tables.
+      # Adds the line after the tables, and omits the tables of versions.
       module Dumper
         private
 
@@ -122,14 +121,14 @@ module Castellan
           stream.puts(line.size <= LONGEST_LINE ? line : "  castellan_versions(\n    #{arguments.join(",\n    ")}\n  )")
         end
 
-        # Do not use `ignore_tables` for this: it also omits tables from structure.sql, where the triggers
-        # need the counters.
+        # Do not use `ignore_tables` for this: it also omits the tables from structure.sql, where the triggers
+        # need them.
         def ignored?(table)
           COUNTERS.match?(table) || super
         end
       end
 
-      # Restores ENABLE ALWAYS after fixtures are loaded, which disables all triggers and then enables them.
+      # Loading fixtures disables and enables all triggers, which loses ENABLE ALWAYS; this restores it.
       module ReferentialIntegrity
         def disable_referential_integrity(&block)
           result = super

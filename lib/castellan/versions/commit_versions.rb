@@ -4,32 +4,32 @@ require "securerandom"
 
 module Castellan
   module Versions
-    # Changes version tokens in a shared store by ORM callbacks; for databases without triggers.
+    # Changes version tokens in a shared store by ORM callbacks, for databases without triggers.
     #
     #   versions = CommitVersions.new(Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"]))
     #   versions.watch(User, Role)                       # ActiveRecord or Sequel models, at boot
     #   versions.current([Dependency.new("users")])      # => "9f86d081884c7d65"
-    #   versions.changed(%w[users])                      # after a bulk or raw change that skips callbacks
+    #   versions.changed(%w[users])                      # after a bulk or raw change, which skips callbacks
     #
-    # Tokens are random, not counted: a counter that the store evicted would restart and match stale
-    # documents.
+    # Tokens are random numbers, not counters, because a counter that the store evicted would start again and
+    # match stale documents.
     #
     # Misses changes without callbacks (update_all, delete_all, insert_all, raw SQL, Sequel datasets, other
-    # programs, database cascades), changes between the commit and the write to the store, and those of a
-    # process that fails in between. So set a `ttl:`. If the store fails in between, also one that hides it, as
-    # Rails.cache on Redis does, this process has no token of the table until the store has taken a new one; other
-    # processes do not notice. A MemoryStore works for a single process only.
+    # programs, database cascades), changes between the commit and the write to the store, and changes of a
+    # process that dies in between. So set a `ttl:`. If the write to the store fails, even silently (as
+    # Rails.cache does on Redis), this process has no token for the table until the store accepts a new one;
+    # other processes do not notice. A MemoryStore works only with a single process.
     class CommitVersions
       PREFIX = "castellan:version:"
       private_constant :PREFIX
 
       # @param store [Object] see {Store}
-      # @param log [#call, nil] called with a line if the store fails; default standard error
+      # @param log [#call, nil] receives a line if the store fails; by default printed to standard error
       def initialize(store, log: nil)
         @store = store
         @log = log || ->(line) { warn(line) }
         @tokens = Store::FailSafe.new(store, log: @log)
-        @unwritten = {} # key => the last change whose token the store has not taken
+        @unwritten = {} # key => the last change whose token is not yet in the store
         @lock = Mutex.new
         freeze
       end
@@ -49,8 +49,8 @@ module Castellan
         keys.map { |key| found[key] || (return nil) }.join(".")
       end
 
-      # Sets new tokens; call it after the commit. Bypasses {Store::FailSafe}: a skipped write would leave
-      # stale documents.
+      # Sets new tokens; call it after the commit. Does not use {Store::FailSafe}, because a skipped write
+      # would leave stale documents.
       # @param tables [Array<String, Symbol>]
       def changed(tables)
         changes = tables.to_h { |table| [PREFIX + table.to_s, Object.new] }
@@ -61,7 +61,7 @@ module Castellan
         nil
       end
 
-      # Adds callbacks that change a model's table after each commit of a record.
+      # Adds callbacks that change the version of a model's table after each commit of a record.
       # @param models [Array<Class>] ActiveRecord or Sequel models
       def watch(*models)
         models.each do |model|
@@ -75,8 +75,8 @@ module Castellan
 
       private
 
-      # @param changes [Hash{String => Object}] a change that another thread notes meanwhile stays
-      # @return [Boolean] whether the store has taken new tokens of all
+      # @param changes [Hash{String => Object}] a newer change by another thread is not removed
+      # @return [Boolean] whether the store accepted all new tokens
       def write(changes)
         written = @store.write_multi(changes.transform_values { SecureRandom.hex(8) })
         @lock.synchronize { written.each { |key| @unwritten.delete(key) if @unwritten[key].equal?(changes[key]) } }
@@ -85,7 +85,7 @@ module Castellan
         false
       end
 
-      # Another process may have set a token at the same time, so the tokens are read again.
+      # Reads the tokens again, because another process may have set one at the same time.
       def draw(keys)
         @tokens.write_multi(keys.to_h { |key| [key, SecureRandom.hex(8)] }, if_absent: true)
         @tokens.read_multi(keys)

@@ -5,15 +5,15 @@ require_relative "../sqlite_statements"
 
 module Castellan
   module Versions
-    # Runs a version's SELECT on a SQLite3::Database, with the connection's {SqliteStatements}.
+    # Runs the SELECT of a version on a SQLite3::Database, with the connection's {SqliteStatements}.
     #
     #   reader = SQLiteReader.new(prepared: true)
     #   reader.value(raw, "SELECT …")            # => String or nil
     #
-    # Checking the triggers scans the whole schema, which costs three times as much as the version. SQLite
-    # re-prepares a statement whenever the schema has changed, by any connection, also if the change was
-    # rolled back, and counts this (SQLITE_STMTSTATUS_REPREPARE). So the triggers are checked only if that
-    # count has changed.
+    # Checking the triggers scans the whole schema, which takes three times as long as reading the version.
+    # SQLite re-prepares a statement after any change of the schema, by any connection, even if it was rolled
+    # back, and counts this (SQLITE_STMTSTATUS_REPREPARE). So the triggers are checked only if the count has
+    # changed.
     class SQLiteReader
       ERROR = SQLite3::Exception
       UNKNOWN = [SQLite3::SQLException].freeze # missing table or column
@@ -26,7 +26,7 @@ module Castellan
         freeze
       end
 
-      # @param tokens [String, nil] statement that reads the same without checking the triggers
+      # @param tokens [String, nil] a statement that reads the same value without checking the triggers
       # @return [String, nil]
       def value(raw, sql, tokens = nil)
         return raw.prepare(sql) { |statement| statement.step&.first } unless @prepared

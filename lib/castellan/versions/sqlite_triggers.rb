@@ -2,23 +2,24 @@
 
 module Castellan
   module Versions
-    # Generates the SQL of exact versions on SQLite: three row triggers and one random number per table.
+    # Generates the SQL of exact versions in SQLite: three row triggers and one random number per table.
     #
     #   SQLiteTriggers.install("users")          # => statements
-    #   SQLiteTriggers.current(%w[users roles])  # => one SELECT of one value, NULL if a trigger is missing
+    #   SQLiteTriggers.current(%w[users roles])  # => a SELECT of one value, NULL if a trigger is missing
     #
-    # SQLite allows one writer at a time, so shards are not needed. Each changed row draws a new 64-bit random
-    # number instead of counting: a number that was rolled back is never reused, so a transaction that has
-    # written may cache what it reads. Costs a writer one small update per row.
+    # SQLite allows one writer at a time, so no shards are needed. Each changed row draws a new 64-bit random
+    # number. Unlike a counter, a number that was rolled back is never used again, so a transaction that has
+    # written may cache what it reads. A writer pays one small update per row.
     #
-    # `INSERT OR REPLACE` fires the delete trigger only with `PRAGMA recursive_triggers`, but always the
-    # insert trigger, so the version changes. Tables WITHOUT ROWID, views and virtual tables have no version.
+    # `INSERT OR REPLACE` fires the delete trigger only with `PRAGMA recursive_triggers`, but it always fires
+    # the insert trigger, so the version changes. Tables WITHOUT ROWID, views and virtual tables have no
+    # version.
     module SQLiteTriggers
       EVENTS = %w[insert update delete].freeze
       SCHEMA = [
         "CREATE TABLE IF NOT EXISTS castellan_versions (relation TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID"
       ].freeze
-      # Renaming, dropping and adding columns changes the results of queries.
+      # Adding, renaming or dropping a column changes the results of queries.
       SCHEMA_VERSION = "(SELECT schema_version FROM pragma_schema_version)"
       private_constant :EVENTS, :SCHEMA, :SCHEMA_VERSION
 
@@ -36,7 +37,7 @@ module Castellan
       end
 
       # @param tables [Array<String>]
-      # @return [String] SELECT of one text; NULL if a trigger is missing
+      # @return [String] a SELECT of one text; NULL if a trigger is missing
       def current(tables)
         "#{tokens(tables)} || '-' || #{SCHEMA_VERSION} WHERE #{triggers(tables)}"
       end
@@ -47,13 +48,13 @@ module Castellan
         "SELECT #{sums.join(" || '.' || ")} || ''"
       end
 
-      # @return [String] SELECT of the tables for which {.install} was called, including those that lost their
+      # @return [String] a SELECT of the tables for which {.install} was called, even if they lost their
       #   triggers
       def installed
         "SELECT relation FROM castellan_versions JOIN sqlite_master ON type = 'table' AND name = relation ORDER BY 1"
       end
 
-      # @return [String] SELECT of one value; no row if the counters' table is missing
+      # @return [String] a SELECT of one value; no row if the table of versions is missing
       def ready
         "SELECT '1' FROM sqlite_master WHERE type = 'table' AND name = 'castellan_versions'"
       end
@@ -62,8 +63,8 @@ module Castellan
         "INSERT OR REPLACE INTO castellan_versions (relation, n) VALUES (#{literal(table)}, random())"
       end
 
-      # Inserts a missing row, because structure.sql loads the triggers only. Do not use ON CONFLICT or INSERT
-      # OR REPLACE: inside a trigger, the outer statement's conflict clause overrides them.
+      # Inserts a missing row, because structure.sql loads only the triggers. Do not use ON CONFLICT or INSERT
+      # OR REPLACE: inside a trigger, the conflict clause of the outer statement overrides them.
       def bump(table)
         where = "relation = #{literal(table)}"
         "INSERT INTO castellan_versions (relation, n) SELECT #{literal(table)}, 0 " \
@@ -80,8 +81,8 @@ module Castellan
               .map { |name| "DROP TRIGGER IF EXISTS #{quote(name)}" }
       end
 
-      # A trigger is dropped with its table; renaming the table changes only `tbl_name`. Both make the count
-      # differ until the triggers are installed again.
+      # Dropping a table drops its triggers; renaming it changes only `tbl_name`. In both cases the count
+      # differs until the triggers are installed again.
       def triggers(tables)
         names = EVENTS.map { |event| "'castellan_version_#{event}_' || tbl_name" }.join(", ")
         list = tables.map { |table| literal(table) }.join(", ")

@@ -2,18 +2,20 @@
 
 module Castellan
   module Versions
-    # Computes version tokens of count and max(updated_at), like hand-written cache keys.
+    # Computes version tokens from count and max(updated_at), like hand-written cache keys.
     #
     #   versions = UpdatedAtVersions.new(ActiveRecord::Base)
     #   versions.current([Dependency.new("posts")]) # => "20-2026-01-02 03:04:05.678901"
     #
-    # Serves stale bytes until they expire in these cases, so set a short `ttl:`:
-    # - an update without `updated_at` (update_all, update_column, raw SQL, another program);
-    # - a deletion and an insertion between two reads, if the newest record stays;
-    # - a transaction that sets `updated_at` early and commits after a newer one was read;
+    # Serves stale documents until they expire after these changes, so set a short `ttl:`:
+    # - an update that does not set `updated_at` (update_all, update_column, raw SQL, another program);
+    # - a delete and an insert between two reads, if the newest record stays;
+    # - a transaction that sets `updated_at` early, but commits after a newer value was read;
     # - two changes within the precision of the column (a second, in old schemas);
-    # - different clocks of several machines. Counts the whole table on each read; without an index on
-    #   `updated_at` it also scans it. Prefer {ExactVersions}.
+    # - a change on a machine with another clock.
+    #
+    # Counts the whole table for each read, and without an index on `updated_at` also scans it. Prefer
+    # {ExactVersions}.
     class UpdatedAtVersions
       # @param source [Class, Object] ActiveRecord::Base or a subclass, or a Sequel::Database; PostgreSQL or
       #   SQLite
@@ -25,8 +27,8 @@ module Castellan
       end
 
       # @param dependencies [Array<Dependency>]
-      # @return [String, nil] nil in a PostgreSQL transaction that has written, and if the database fails (the
-      #   query for the data then raises the error)
+      # @return [String, nil] nil inside a PostgreSQL transaction that has written, and if the database fails
+      #   (the query for the data then raises the error)
       # @raise [ConfigurationError] if a table or the column does not exist
       def current(dependencies)
         return if Castellan.off?
@@ -38,7 +40,7 @@ module Castellan
       end
 
       # @param model [Object] a model or dataset
-      # @return [Boolean] whether its tables are in the database whose versions are read
+      # @return [Boolean] whether the model's tables are in the database of these versions
       def of?(model) = @connections.of?(model)
 
       private
@@ -54,7 +56,7 @@ module Castellan
       end
 
       def sql(tables, postgres)
-        parts = tables.map do |table| # the column with its table: SQLite takes a lone "name" that is no column for a text
+        parts = tables.map do |table| # with the table, because SQLite reads a lone "name" that is not a column as a string
           "(SELECT count(*) || '-' || coalesce(CAST(max(#{quote(table)}.#{@column}) AS text), '') FROM #{quote(table)})"
         end
         "SELECT #{parts.join(" || '.' || ")}#{' WHERE txid_current_if_assigned() IS NULL' if postgres}"

@@ -11,8 +11,9 @@ module Castellan
     #     scope { |posts, user| PostPolicy.new(user: user).apply_scope(posts, type: :active_record_relation) }   # what may be read
     #   end
     #
-    # Applies `create?`, `update?` and `destroy?` of the record's policy with the viewer as `user`; for `create?` the record is a
-    # new one with the client's attributes. A model without a policy raises ActionPolicy::NotFound.
+    # Calls `create?`, `update?` and `destroy?` of the record's policy, with the viewer as `user`. For
+    # `create?` the record is new and has the client's attributes. Raises ActionPolicy::NotFound if the model
+    # has no policy.
     module ActionPolicyAuthorizer
       PREDICATES = { create: :create?, update: :update?, delete: :destroy? }.freeze
       private_constant :PREDICATES

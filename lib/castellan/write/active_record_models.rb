@@ -4,7 +4,7 @@ module Castellan
   module Write
     # Writes records of an ActiveRecord model. Frozen.
     class ActiveRecordModels
-      # PostgreSQL's statements about its log.
+      # PostgreSQL's position in the write-ahead log.
       POSITION = "SELECT pg_current_wal_insert_lsn()::text"
       REPLAYED = "SELECT COALESCE(pg_last_wal_replay_lsn() >= %s::pg_lsn, true)"
 
@@ -30,16 +30,17 @@ module Castellan
         Models::Type.new(type.type, array ? true : false, model.defined_enums[name]&.keys)
       end
 
-      # @return [Boolean] whether the column locks records optimistically, so that it must not be NULL
+      # @return [Boolean] whether the column is the lock column of optimistic locking, which must not be NULL
       def locks?(name)
         model.locking_enabled? && model.locking_column == name.to_s
       end
 
-      # ActiveRecord writes NULL for a value that the attribute's type cannot read, and fails late for collections.
-      # @return [Boolean] whether the value can be stored in the attribute
+      # If the type cannot read a value, ActiveRecord writes NULL. For collections it fails only when it
+      # saves.
+      # @return [Boolean] whether the attribute can store the value
       def fits?(name, value)
         name = model.attribute_aliases.fetch(name.to_s, name.to_s)
-        # A writer of has_secure_password.
+        # has_secure_password defines such a writer.
         return value.is_a?(String) || !model.method_defined?(:"authenticate_#{name}") unless model.attribute_names.include?(name)
 
         type = model.type_for_attribute(name)
@@ -49,7 +50,7 @@ module Castellan
         false
       end
 
-      # @param key [Object] a value of the primary key
+      # @param key [Object] a primary key
       # @return [Object, nil] the record, within the model's default scope
       def find(key)
         model.find_by(model.primary_key => key)
@@ -60,18 +61,18 @@ module Castellan
         model.new
       end
 
-      # @param values [Hash{Symbol => Object}] attributes and associations; to-many associations of a stored record
-      #   are written at once
+      # @param values [Hash{Symbol => Object}] attributes and associations; to-many associations of a stored
+      #   record are written immediately
       def assign(record, values)
         record.assign_attributes(values)
       end
 
-      # @return [Boolean] false if the record is invalid or a callback stopped it
+      # @return [Boolean] false if the record is invalid or a callback aborted
       def save(record)
         record.save
       end
 
-      # @return [Boolean] false if a callback stopped it
+      # @return [Boolean] false if a callback aborted
       def delete(record)
         record.destroy ? true : false
       end
@@ -81,8 +82,8 @@ module Castellan
         record.persisted?
       end
 
-      # Locks the row until the end of the transaction and reads it again.
-      # @return [Boolean] false if it is gone
+      # Locks the row until the end of the transaction, and reloads it.
+      # @return [Boolean] false if the row was deleted
       def lock(record)
         record.lock!
         true
@@ -95,14 +96,14 @@ module Castellan
         record.public_send(association).to_a
       end
 
-      # @return [Array<Object>, Object, nil] what the association leads to in the database
+      # @return [Array<Object>, Object, nil] the related records that are stored in the database
       def stored(record, association)
         record.association(association).reset
         found = record.public_send(association)
         found.respond_to?(:to_ary) ? found.to_a : found
       end
 
-      # @return [Array<(Symbol, String)>] attribute, association or :base, and the message without the name
+      # @return [Array<(Symbol, String)>] an attribute, association or :base, and a message without the name
       def problems(record)
         record.errors.map { |error| [error.attribute, error.attribute == :base ? error.message : error.full_message] }
       end
@@ -117,18 +118,18 @@ module Castellan
         record.public_send(association)
       end
 
-      # @return [Array<String>] the columns of this table that a to-one association writes
+      # @return [Array<String>] the columns of this table that hold the foreign key of a to-one association
       def foreign_keys(association)
         reflection = model.reflect_on_association(association)
         reflection&.belongs_to? ? Array(reflection.foreign_key).map(&:to_s) : []
       end
 
-      # Sends a statement to the database.
+      # Raises if the database does not respond.
       def ping
         model.connection.select_value("SELECT 1")
       end
 
-      # @return [String, nil] why reads cannot go to a replica
+      # @return [String, nil] why reads cannot use a replica
       def replica_problem
         return "replicas of PostgreSQL alone have versions" unless model.connection_db_config.adapter.to_s.match?(/\Apostg/)
 
@@ -139,34 +140,32 @@ module Castellan
           "reading: … } in its abstract class"
       end
 
-      # Runs the block in the role for reading.
       def on_replica(&block)
         ::ActiveRecord::Base.connected_to(role: ::ActiveRecord.reading_role, &block)
       end
 
-      # Runs the block in the role for writing.
       def on_primary(&block)
         ::ActiveRecord::Base.connected_to(role: ::ActiveRecord.writing_role, &block)
       end
 
-      # @return [String] how far the log of the primary is written
+      # @return [String] the current position in the primary's write-ahead log
       def position
         model.uncached { model.connection.select_value(POSITION) }
       end
 
       # @param position [String] see {#position}
-      # @return [Boolean] whether the replica has replayed the log so far; true on a primary
+      # @return [Boolean] whether the replica has replayed the log to this position; true on a primary
       def replayed?(position)
         model.uncached { model.connection.select_value(format(REPLAYED, model.connection.quote(position))) }
       end
 
-      # @return [Boolean] whether both are in one database
+      # @return [Boolean] whether both models are in the same database
       def same_database?(other)
         other.is_a?(ActiveRecordModels) && other.model.connection_specification_name == model.connection_specification_name
       end
 
-      # Rolls back unless the block returns, also when `Timeout` leaves it by `throw`; ActiveRecord's own `transaction`
-      # commits then.
+      # Rolls back unless the block returns. ActiveRecord's own `transaction` would commit if `Timeout` leaves
+      # the block by `throw`.
       def transaction
         connection = model.connection
         transaction = connection.begin_transaction
@@ -183,13 +182,13 @@ module Castellan
         roll_back(connection, nil) if transaction && !finished && connection.current_transaction.equal?(transaction)
       end
 
-      # @return [Boolean] whether a transaction is open that the request did not begin
+      # @return [Boolean] whether a transaction is open; {Transaction.run} uses it to detect one of its caller
       def in_transaction?
         model.connection.transaction_open?
       end
 
       # @param constraint [String, nil] the name of a unique index
-      # @return [Array<String>] its columns
+      # @return [Array<String>] the columns of the index
       def index_columns(constraint)
         model.connection.indexes(model.table_name).find { |index|
           index.name == constraint
@@ -198,7 +197,7 @@ module Castellan
 
       private
 
-      # A connection that cannot roll back is lost, and so is its transaction.
+      # If the rollback fails, discards the connection, which ends the transaction.
       def roll_back(connection, transaction)
         connection.rollback_transaction(transaction)
       rescue ::ActiveRecord::ActiveRecordError

@@ -5,12 +5,12 @@ require "time"
 
 module Castellan
   module Write
-    # Checks that a JSON value fits a column's type. An ORM would cast "abc" to 0 and write it.
+    # Checks whether a JSON value fits the type of a column. An ORM would cast "abc" to 0 and store it.
     #
     #   AttributeType.problem(:integer, 7)       # => nil
     #   AttributeType.problem(:integer, "abc")   # => "must be a whole number, got \"abc\""
     #
-    # A type that is not listed (of an extension, or the application's own) takes any value without NUL.
+    # An unlisted type (of an extension, or of the application) accepts any value without NUL.
     module AttributeType
       DECIMAL = /\A[+-]?\d{1,1000}(?:\.\d{1,1000})?(?:[eE][+-]?\d{1,2})?\z/
       DATE = /\d{4}-\d\d-\d\d/
@@ -47,7 +47,8 @@ module Castellan
       module_function
 
       # @param type [Symbol, nil] the ORM's name of the type
-      # @return [Boolean] whether its values are checked here; others only the database knows
+      # @return [Boolean] whether this module can check the values; only the database can check those of other
+      #   types
       def known?(type)
         CHECKS.key?(type) || JSON_TYPES.include?(type)
       end
@@ -56,7 +57,7 @@ module Castellan
       # @param value [Object] parsed from JSON
       # @param array [Boolean] whether the column is an array of the type
       # @param allowed [Array<String>, nil] the values of an enum
-      # @return [String, nil] what is wrong, for a message after the member's name; nil if the value fits
+      # @return [String, nil] the problem, to append to the name of the member; nil if the value fits
       def problem(type, value, array: false, allowed: nil)
         return if value.nil?
         return unwritable(value) || problem_of_array(type, value) if array
@@ -92,7 +93,8 @@ module Castellan
         end
       end
 
-      # The shapes that both ORMs read; Date.iso8601 accepts more, of which they would write NULL.
+      # Only the formats that both ORMs read. Date.iso8601 accepts more, but the ORMs would write NULL for
+      # them.
       def day?(value, shape)
         value.is_a?(String) && shape.match?(value) && Date.valid_date?(*value[0, 10].split("-").map { |part| Integer(part, 10) })
       end

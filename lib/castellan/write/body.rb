@@ -8,13 +8,12 @@ module Castellan
     #
     #   Body.read(env)   # => { "data" => { "type" => "posts", … } }
     module Body
-      # The maximum size of a body in bytes; a longer one gets a 413.
+      # The maximum size of a body in bytes; the response to a longer one is 413.
       LIMIT = 1_048_576
       DEPTH = 32
       private_constant :DEPTH
 
-      # A JSON object that raises for a duplicate member, which parsers resolve differently (RFC 8259,
-      # section 4).
+      # Raises for a duplicate member, because parsers disagree about its value (RFC 8259, section 4).
       class StrictObject < Hash
         def []=(name, value)
           raise JSON::ParserError, "the member #{ClientText.shown(name).inspect} occurs twice in one object" if key?(name)
@@ -35,11 +34,11 @@ module Castellan
         text = ClientText.utf8(bytes) or refuse("the body is not valid UTF-8 text")
         document = JSON.parse(text, object_class: StrictObject, max_nesting: DEPTH)
         document.is_a?(Hash) ? document : refuse("the body must be a JSON object, got #{Write.kind_of(document)}")
-      rescue JSON::ParserError => error # NestingError is one
+      rescue JSON::ParserError => error # includes NestingError
         refuse("the body is not valid JSON: #{ClientText.shown(error.message, 200)}")
       end
 
-      # One byte more than the limit shows that there is more, whatever Content-Length says.
+      # Reads one byte more than the limit, because Content-Length may be wrong.
       def bytes_of(env, limit)
         too_long(limit) if env["CONTENT_LENGTH"].to_i > limit
         bytes = env["rack.input"]&.read(limit + 1) || ""

@@ -2,14 +2,14 @@
 
 module Castellan
   module Write
-    # Translates errors of the ORM and the database into errors that a client can act on.
+    # Translates errors of the ORM and the database into errors for the client.
     #
     #   DatabaseError.new(definition, models).translate(error)   # => a BadRequest, or nil
     #
-    # Unique and foreign keys are 409, other constraints and validations 422, a stale lock column 409, a database that
-    # cannot answer 503.
+    # The status is 409 for unique and foreign keys and a stale lock column, 422 for other constraints and
+    # validations, and 503 if the database is unavailable.
     class DatabaseError
-      # Names of classes, because either ORM may not be loaded. The first match counts.
+      # Class names, because an ORM may not be loaded. The first match counts.
       KINDS = {
         "ActiveRecord::RecordInvalid" => :invalid, "ActiveRecord::RecordNotSaved" => :invalid,
         "ActiveRecord::RecordNotDestroyed" => :invalid, "Sequel::ValidationFailed" => :invalid, "Sequel::HookFailed" => :stopped,
@@ -29,11 +29,11 @@ module Castellan
         "ActiveRecord::QueryCanceled" => :away, "Sequel::DatabaseConnectionError" => :away, "Sequel::DatabaseDisconnectError" => :away,
         "Sequel::PoolTimeout" => :away
       }.freeze
-      # Drivers' errors that neither ORM has a class for.
+      # Errors of the drivers for which the ORMs have no class.
       CAUSES = {
         "PG::CheckViolation" => :refused, "PG::StringDataRightTruncation" => :refused, "PG::NumericValueOutOfRange" => :refused,
         "PG::ExclusionViolation" => :taken, "PG::InvalidTextRepresentation" => :refused, "PG::DatetimeFieldOverflow" => :refused,
-        "PG::InvalidSqlStatementName" => :busy, # the session was reset, and has no prepared statements
+        "PG::InvalidSqlStatementName" => :busy, # after a reset, the session has no prepared statements
         "PG::ConnectionBad" => :away, "PG::AdminShutdown" => :away, "PG::CannotConnectNow" => :away, "PG::UnableToSend" => :away,
         "SQLite3::ConstraintException" => :refused, "SQLite3::MismatchException" => :refused,
         "SQLite3::BusyException" => :busy, "SQLite3::LockedException" => :busy
@@ -43,7 +43,7 @@ module Castellan
       private_constant :STATEMENT, :KINDS, :CAUSES, :SQLITE_COLUMNS
 
       # @param error [Exception]
-      # @return [Symbol, nil] what kind of error of the database it is; nil if it is another
+      # @return [Symbol, nil] the kind of database error; nil for any other error
       def self.kind(error)
         names = error.class.ancestors.map(&:name)
         cause = error.cause || (error.wrapped_exception if error.respond_to?(:wrapped_exception))
@@ -52,7 +52,7 @@ module Castellan
         kind || (:refused if data_exception?(cause || error))
       end
 
-      # SQLSTATE class 22, "data exception".
+      # Class 22 of SQLSTATE is "data exception".
       def self.data_exception?(error)
         state = error.result&.error_field(::PG::PG_DIAG_SQLSTATE) if error.respond_to?(:result) && error.result.respond_to?(:error_field)
         state.to_s.start_with?("22")
@@ -60,7 +60,7 @@ module Castellan
       private_class_method :data_exception?
 
       # @param error [Exception]
-      # @return [Boolean] whether the database cannot answer at the moment
+      # @return [Boolean] whether the database is unavailable at the moment
       def self.unavailable?(error)
         kind = kind(error)
         %i[away busy].include?(kind)
@@ -71,7 +71,7 @@ module Castellan
         BadRequest.new("the database cannot answer at the moment; try again", status: 503, title: "Service unavailable")
       end
 
-      # @param members [Hash{String => String}] pointers by column
+      # @param members [Hash{String => String}] JSON pointers by column
       def initialize(models, members)
         @models = models
         @members = members
@@ -79,7 +79,7 @@ module Castellan
 
       # @param error [Exception]
       # @param record [Object, nil] the record that was written
-      # @return [BadRequest, nil] nil for an error that no client can fix: raise it again
+      # @return [BadRequest, nil] nil if no client can fix the error, so that it must be raised again
       def translate(error, record = nil)
         kind = self.class.kind(error) or return
         record = error.record if error.respond_to?(:record) && error.record
@@ -96,16 +96,16 @@ module Castellan
         end
       end
 
-      # The input function of a type (hstore, tsvector, those of extensions) may raise any error of SQL.
-      # @param pointers [Array<String>] to the values of such types that were written
-      # @return [BadRequest, nil] nil if the error is none of a statement, or no such value was written
+      # Reading a value of some types (hstore, tsvector, types of extensions) may raise any SQL error.
+      # @param pointers [Array<String>] JSON pointers to the written values of such types
+      # @return [BadRequest, nil] nil if it is not the error of a statement, or no such value was written
       def unread(error, pointers)
         return if pointers.empty? || !error.class.ancestors.map(&:name).intersect?(STATEMENT)
 
         problem(422, "is refused by the database", "Invalid value", pointers.first)
       end
 
-      # @param record [Object, nil] with errors of its validations
+      # @param record [Object, nil] a record with validation errors
       # @return [InvalidDocument]
       def invalid(record)
         problems = record ? @models.problems(record) : []
@@ -133,7 +133,7 @@ module Castellan
         columns_of(error).filter_map { |column| @members[column] }.first
       end
 
-      # PostgreSQL names the constraint and the column, SQLite "table.column".
+      # PostgreSQL names the constraint and the column; SQLite names "table.column".
       def columns_of(error)
         cause = error.cause || (error.wrapped_exception if error.respond_to?(:wrapped_exception)) || error
         result = cause.result if cause.respond_to?(:result)

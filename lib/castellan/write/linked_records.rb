@@ -2,16 +2,17 @@
 
 module Castellan
   module Write
-    # Finds the records that resource linkage names. A record that the viewer may not see does not exist.
+    # Finds the records of resource linkage. To a viewer, a hidden record does not exist.
     #
     #   linkage = LinkedRecords.new(scopes, local)
     #   linkage.records(relationship, [{ "type" => "tags", "id" => "1" }], "/data", mistakes)   # => [#<Tag id: 1>]
     class LinkedRecords
-      # More identifiers in one relationship are refused.
+      # The maximum number of identifiers in one relationship.
       MOST = 1_000
 
       # @param scopes [Rows::ViewerScopes]
-      # @param local [Hash{Array(String, String) => Object}] records created earlier in the request, by type and lid
+      # @param local [Hash{Array(String, String) => Object}] records created earlier in the request, by type
+      #   and lid
       def initialize(scopes, local = {})
         @scopes = scopes
         @local = local
@@ -19,10 +20,10 @@ module Castellan
 
       # @param relationship [Resource::Relationship]
       # @param data [Hash, Array, nil] parsed linkage
-      # @param pointer [String] where it is in the document
-      # @param mistakes [Array<BadRequest>] what is wrong is added to it
-      # @return [Array<Object>, Object, nil] the records in the order of the linkage; of a to-one relationship one or nil.
-      #   Not to be used if there are mistakes
+      # @param pointer [String] the JSON pointer to the linkage
+      # @param mistakes [Array<BadRequest>] receives the errors
+      # @return [Array<Object>, Object, nil] the records in the order of the linkage; for a to-one
+      #   relationship a record or nil. Do not use the result if there are errors
       def records(relationship, data, pointer, mistakes)
         before = mistakes.size
         identifiers = identifiers_of(relationship, data, pointer, mistakes)
@@ -33,7 +34,7 @@ module Castellan
       end
 
       # @param records [Array<Object>] of the relationship
-      # @return [Array<Object>] those that the viewer may not see, or that documents leave out
+      # @return [Array<Object>] the records that the viewer may not see, or that documents leave out
       def hidden(relationship, records)
         kinds = records.map { |record| Rows::RecordReader::Links.kind_of(relationship, record) } if relationship.leaves_out?
         left_out = kinds ? records.select.with_index { |_, index| kinds[index].nil? } : []
@@ -64,7 +65,8 @@ module Castellan
         end
       end
 
-      # @return [Array(Resource::Definition, String, Symbol, String)] definition, id or lid, which of them, pointer
+      # @return [Array(Resource::Definition, String, Symbol, String)] definition, id or lid, :id or :lid,
+      #   pointer
       def identifier(relationship, data, pointer, mistakes)
         return refuse(mistakes, pointer, "must be a resource identifier, got #{Write.kind_of(data)}") unless data.is_a?(Hash)
 
@@ -89,7 +91,7 @@ module Castellan
         end
       end
 
-      # The model of a type has the rows of another type, too, if that is of a subclass.
+      # The model of a type may return the row of another type, if the other model is a subclass.
       def of_type?(relationship, definition, record)
         !relationship.leaves_out? || relationship.definitions.index(definition) == Rows::RecordReader::Links.kind_of(relationship, record)
       end
@@ -105,7 +107,7 @@ module Castellan
         adapter.scopes.load(adapter.scopes.by_ids(@scopes.narrow(definition, adapter), ids, definition.id_column), whole: true)
       end
 
-      # The ORMs have a prepared statement for one record by its key.
+      # Both ORMs cache a prepared statement for finding a record by its primary key.
       def unscoped_key?(definition, adapter)
         definition.scope.nil? && definition.model.is_a?(Class) && definition.id_column == adapter.primary_key
       end
@@ -125,7 +127,7 @@ module Castellan
       end
     end
 
-    # @return [String] the record's id in documents
+    # @return [String] the id in documents
     def self.id_of(definition, record)
       [*definition.id_column].map { |column| record.public_send(column) }.join("_")
     end

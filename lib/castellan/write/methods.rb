@@ -2,7 +2,7 @@
 
 module Castellan
   module Write
-    # The methods of a resource that write one record. Override them in a resource and call `super`:
+    # Defines the methods of a resource that write one record. Override them and call `super`:
     #
     #   class PostResource < Castellan::Resource
     #     writable :title, :body
@@ -12,12 +12,12 @@ module Castellan
     #     end
     #   end
     #
-    # They run inside the request's transaction. An exception rolls everything back.
+    # They run inside the transaction of the request. An exception rolls everything back.
     module Methods
       # @param attributes [Hash{Symbol => Object}] the model's attributes and associations
       # @param _viewer [Object, nil]
       # @return [Object] the stored record
-      # @raise [NotSaved] if it is invalid
+      # @raise [NotSaved] if the record is invalid
       def create(attributes, _viewer)
         models = Models.for(self.class.definition.model)
         record = models.build
@@ -29,7 +29,7 @@ module Castellan
       # @param attributes [Hash{Symbol => Object}] the model's attributes and associations that change
       # @param _viewer [Object, nil]
       # @return [Object] the record
-      # @raise [NotSaved] if it is invalid
+      # @raise [NotSaved] if the record is invalid
       def update(record, attributes, _viewer)
         models = Models.for(self.class.definition.model)
         models.assign(record, attributes)
@@ -38,7 +38,7 @@ module Castellan
 
       # @param record [Object] locked until the end of the transaction
       # @param _viewer [Object, nil]
-      # @raise [NotSaved] if a callback of the model stops it
+      # @raise [NotSaved] if a callback of the model aborts
       def delete(record, _viewer)
         Models.for(self.class.definition.model).delete(record) or raise NotSaved, record
       end

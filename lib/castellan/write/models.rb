@@ -2,17 +2,17 @@
 
 module Castellan
   module Write
-    # The interface of an ORM for writes; {ActiveRecordModels} and {SequelModels} implement it.
+    # Selects the ORM for writes; {ActiveRecordModels} and {SequelModels} have the same methods.
     #
     #   models = Models.for(Post)
     #   record = models.build
     #   models.assign(record, { title: "Hello", author: author })
     #   models.save(record)                        # => false if it is invalid: models.problems(record)
     module Models
-      # The type of an attribute: its name in the ORM, whether the column is an array, the values of an enum.
+      # The type of an attribute: the ORM's name, whether the column is an array, and the values of an enum.
       Type = Struct.new(:name, :array, :allowed)
 
-      # @param model [Class, Object] what the resource declares
+      # @param model [Class, Object] the model that the resource declares
       # @return [ActiveRecordModels, SequelModels]
       # @raise [ConfigurationError] for a dataset or a table without a model
       def self.for(model)

@@ -2,7 +2,7 @@
 
 module Castellan
   module Write
-    # Reports that a model refused to be saved or deleted.
+    # Raised if a model refuses to save or delete a record.
     class NotSaved < Error
       # @return [Object]
       attr_reader :record

@@ -11,8 +11,8 @@ module Castellan
     #     scope { |posts, user| Pundit.policy_scope!(user, posts) }   # what may be read
     #   end
     #
-    # Calls `create?`, `update?` and `destroy?` of the record's policy; for `create?` the record is a new one with the client's
-    # attributes. A model without a policy raises Pundit::NotDefinedError.
+    # Calls `create?`, `update?` and `destroy?` of the record's policy. For `create?` the record is new and
+    # has the client's attributes. Raises Pundit::NotDefinedError if the model has no policy.
     module PunditAuthorizer
       PREDICATES = { create: :create?, update: :update?, delete: :destroy? }.freeze
       private_constant :PREDICATES

@@ -2,12 +2,12 @@
 
 module Castellan
   module Write
-    # Checks a resource object of a client and converts it to the values to assign.
+    # Checks a client's resource object and converts it to the values to assign.
     #
     #   ResourceObject.new(definition, :create, viewer: viewer, linkage: linkage).values(data, "/data")
     #   # => { title: "Hello", author: #<User id: 7> }
     #
-    # Finds every mistake before it raises. Members that the format does not define are ignored (JSON:API 1.1,
+    # Collects all mistakes before it raises. Ignores members that the format does not define (JSON:API 1.1,
     # "Document Structure").
     class ResourceObject
       # @param definition [Resource::Definition]
@@ -25,13 +25,13 @@ module Castellan
         @unread = []
       end
 
-      # @return [Array<String>] pointers to the values whose type the database alone can read
+      # @return [Array<String>] JSON pointers to values with a type that only the database can check
       attr_reader :unread
 
       # @param data [Object] the parsed resource object
-      # @param pointer [String] where it is in the document
+      # @param pointer [String] the JSON pointer to the resource object
       # @param id [String, nil] the id in the URL
-      # @return [Hash{Symbol => Object}] the model's attributes and associations and their values
+      # @return [Hash{Symbol => Object}] the values by attribute and association of the model
       # @raise [InvalidDocument]
       def values(data, pointer, id: nil)
         data.is_a?(Hash) or raise(InvalidDocument, [mistake(pointer, "must be a resource object, got #{Write.kind_of(data)}")])
@@ -44,7 +44,7 @@ module Castellan
 
       private
 
-      # The id and the type of the resource object (JSON:API 1.1, "Creating Resources" and "Updating Resources").
+      # Checks id and type (JSON:API 1.1, "Creating Resources" and "Updating Resources").
       def identity(data, pointer, id)
         type = data["type"]
         refuse("#{pointer}/type", "must be #{@definition.type.inspect}, got #{shown(type)}", status: type.is_a?(String) ? 409 : 400) \
@@ -72,7 +72,7 @@ module Castellan
         { column => typed_id(column, given, "#{pointer}/id") }
       end
 
-      # Ids are strings in documents, also those of integer columns.
+      # Ids are strings in documents, even if the column is an integer.
       def typed_id(column, given, pointer)
         type = @models.type(column).name
         value = type == :integer && given.match?(/\A\d{1,18}\z/) ? given.to_i : given
@@ -117,7 +117,7 @@ module Castellan
         end
       end
 
-      # Members whose name begins with "@" are ignored (JSON:API 1.1, "@-Members").
+      # Ignores members whose name begins with "@" (JSON:API 1.1, "@-Members").
       def members(data, member, pointer)
         return {} unless data.key?(member)
 

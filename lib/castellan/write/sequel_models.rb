@@ -4,7 +4,7 @@ module Castellan
   module Write
     # Writes records of a Sequel model. Frozen.
     class SequelModels
-      # Types of PostgreSQL that Sequel has no name for, or none without an extension.
+      # PostgreSQL's types that Sequel does not name, or names only with an extension.
       CHECKED = { "uuid" => :uuid, "hstore" => :hstore }.freeze
       private_constant :CHECKED
 
@@ -34,8 +34,8 @@ module Castellan
         model.respond_to?(:lock_column) && model.lock_column == name.to_sym
       end
 
-      # PostgreSQL reads a type that Sequel does not know from text alone.
-      # @return [Boolean] whether the value can be stored in the attribute
+      # If Sequel does not know a type, PostgreSQL can read it only from text.
+      # @return [Boolean] whether the attribute can store the value
       def fits?(name, value)
         column = model.db_schema&.fetch(name.to_sym, nil)
         return true if column.nil? || column[:db_type].to_s.end_with?("[]") || %i[json jsonb hstore].include?(column[:type])
@@ -141,12 +141,12 @@ module Castellan
         "write DB.extension(:server_block), which sends reads to the primary" unless model.db.respond_to?(:with_server)
       end
 
-      # Sequel reads from the server :read_only by default.
+      # Does nothing, because Sequel reads from the server :read_only by default.
       def on_replica
         yield
       end
 
-      # Runs the block with the primary for reads, too.
+      # Reads from the primary, too.
       def on_primary(&block)
         model.db.with_server(:default, &block)
       end
@@ -166,12 +166,12 @@ module Castellan
         other.is_a?(SequelModels) && other.model.db.equal?(model.db)
       end
 
-      # Rolls back unless the block returns; Sequel commits when `throw` leaves it.
+      # Rolls back unless the block returns. Sequel would commit if `throw` leaves the block.
       def transaction
         committed = false
         model.db.transaction(savepoint: true) do
           finished = false
-          model.db.after_commit { committed = true } # the first callback
+          model.db.after_commit { committed = true } # must be the first callback
           result = yield
           finished = true
           result

@@ -2,13 +2,13 @@
 
 module Castellan
   module Write
-    # Writes records of one resource for one viewer: authorizes, checks the document, and calls the resource's methods.
+    # Writes records of a resource for a viewer: authorizes, checks the document, and calls the resource.
     #
     #   writer = Writer.new(PostResource, viewer: user, scope: user.posts)
     #   record = writer.create({ "type" => "posts", "attributes" => { "title" => "Hello" } }, "/data")
     #
-    # Call it inside {Transaction.run}. Raises {BadRequest}: 404 for a record outside the scope, 403 for what is not
-    # allowed, 409 and 422 as JSON:API 1.1 defines.
+    # Call it inside {Transaction.run}. Raises {BadRequest}: 404 for a record outside of the scope, 403 if the
+    # viewer is not authorized, 409 and 422 as in JSON:API 1.1.
     class Writer
       # @return [Resource::Definition]
       # @return [ActiveRecordModels, SequelModels]
@@ -16,8 +16,9 @@ module Castellan
 
       # @param resource [Class]
       # @param viewer [Object, nil]
-      # @param scope [Object] a relation or dataset that the viewer may write to; :all for all
-      # @param local [Hash{Array(String, String) => Object}] records created earlier in the request, by type and lid
+      # @param scope [Object] a relation or dataset with the records that the viewer may write; :all for all
+      # @param local [Hash{Array(String, String) => Object}] records created earlier in the request, by type
+      #   and lid
       def initialize(resource, viewer:, scope: :all, local: {})
         @resource = resource
         @definition = resource.definition
@@ -31,7 +32,7 @@ module Castellan
       end
 
       # @param data [Object] a parsed resource object
-      # @param pointer [String] where it is in the document
+      # @param pointer [String] the JSON pointer to the resource object
       # @return [Object] the stored record
       # @raise [BadRequest]
       def create(data, pointer)
@@ -68,7 +69,7 @@ module Castellan
       # @param relationship [Resource::Relationship]
       # @param operation [Symbol] :replace, :add or :remove
       # @param data [Object] parsed linkage
-      # @return [Boolean] whether the relationship is now what the client asked for, and nothing else
+      # @return [Boolean] whether the relationship has exactly the members that the client asked for
       # @raise [BadRequest]
       def relate(record, relationship, operation, data, pointer)
         writing.refuse(:update, definition, relationship) unless writing.names(:update, @viewer).include?(relationship.name)
@@ -82,13 +83,14 @@ module Castellan
         as_asked?(visible!(@resource.allocate.update(record, values, @viewer)), values)
       end
 
-      # Finds a record that the viewer may see and locks its row.
+      # Finds a record that the viewer may see, and locks its row.
       # @param id [String]
       # @return [Object]
       # @raise [BadRequest] 404
       def find(id)
         record = visible(id)
-        # Another transaction may have moved the row out of sight before the lock.
+        # Another transaction may have changed the row before the lock, so that the viewer may no longer see
+        # it.
         return record if record && models.lock(record) && (unscoped? || visible(id))
 
         raise BadRequest.new("there is no #{definition.type} with the id #{ClientText.shown(id, 100).inspect}", status: 404,
@@ -103,14 +105,14 @@ module Castellan
       end
 
       # @param record [Object]
-      # @return [String] its id in documents
+      # @return [String] the id in documents
       def id_of(record)
         Write.id_of(definition, record)
       end
 
       # @param error [Exception]
-      # @param prefix [String] the pointer to the resource object
-      # @return [BadRequest, nil] nil if no client can fix it
+      # @param prefix [String] the JSON pointer to the resource object
+      # @return [BadRequest, nil] nil if no client can fix the error
       def mistake(error, prefix)
         return if error.is_a?(Transaction::Committed)
 
@@ -137,7 +139,7 @@ module Castellan
         writing.refuse(action, definition) unless writing.authorized?(action, @viewer, record, values) { draft(values) }
       end
 
-      # A client that replaces a to-many relationship names the members that it sees; those that it cannot see stay.
+      # A client that replaces a to-many relationship lists the members that it may see; the hidden ones stay.
       def keep_hidden(record, values)
         partial = definition.relationships.each_value.select do |relationship|
           relationship.to_many? && values.key?(relationship.association_name) &&
@@ -149,13 +151,13 @@ module Castellan
         end
       end
 
-      # To-many relationships stay out, because an ORM may change the related records.
+      # Without to-many relationships, because assigning them may make the ORM write the related records.
       def draft(values)
         names = definition.relationships.each_value.select(&:to_many?).map(&:association_name)
         models.build.tap { |record| models.assign(record, values.except(*names)) }
       end
 
-      # The resource's method or a callback of the model may have changed more.
+      # The resource's method or a callback of the model may have changed the relationship as well.
       def as_asked?(record, values)
         found, wanted = [models.stored(record, values.keys.first), values.values.first].map { |some| Array(some) }
         found.size == wanted.uniq.size && (found - wanted).empty?
@@ -176,14 +178,15 @@ module Castellan
         @scopes.narrow(definition, adapter, adapter.scopes.from(@scope))
       end
 
-      # A viewer cannot create what that viewer may not see, nor move a record out of sight.
+      # A viewer must not create a record that the viewer may not see, or change a record so that it becomes
+      # hidden.
       def visible!(record)
         return record if unscoped? || visible(id_of(record))
 
         raise BadRequest.new("the #{definition.type} would not be visible to you", status: 403, title: "Forbidden")
       end
 
-      # @return [Hash{String => String}] pointers by column, attribute and association
+      # @return [Hash{String => String}] JSON pointers by column, attribute and association
       def pointers(prefix)
         found = { "base" => prefix }
         [*definition.id_column].each { |column| found[column.to_s] = "#{prefix}/id" }

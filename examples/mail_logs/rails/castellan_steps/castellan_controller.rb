@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The steps with Castellan: a Rails controller that renders documents of resources.
+# The steps with Castellan: renders documents of resources in a Rails controller.
 class CastellanController < ActionController::API
   before_action :authenticate
 

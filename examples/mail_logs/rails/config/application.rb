@@ -13,13 +13,13 @@ require_relative "../../shared/bearer_token"
 
 ENV["DATABASE_URL"] = DatabaseUrl.new.for_active_record
 
-# Mail logs as JSON:API on a Rails cut down to what jsonapi-resources needs: Active Model, Active Record, Action Controller.
+# Mail logs as JSON:API, with only those parts of Rails that jsonapi-resources needs.
 #
 #   PORT=9292 bundle exec puma -C config/puma.rb
 #   curl -g -H "Authorization: Bearer $(../bin/token)" 'http://127.0.0.1:9292/mail-logs?include=category,company&page[number]=2'
 #
-# Every environment runs as production does: all code loaded at boot, nothing reloaded, warnings and worse logged to standard
-# output. LOG_LEVEL=debug shows the SQL.
+# All environments behave like production: code is loaded at boot and never reloaded, and only warnings and
+# errors are logged, to standard output. LOG_LEVEL=debug shows the SQL.
 class MailLogsApplication < Rails::Application
   config.load_defaults 7.2
   config.root = File.expand_path("..", __dir__)
@@ -30,7 +30,7 @@ class MailLogsApplication < Rails::Application
   config.hosts.clear
   config.secret_key_base = "mail logs keep no session: Rails wants the key all the same"
   config.logger = ActiveSupport::Logger.new($stdout)
-  config.action_controller.action_on_unpermitted_parameters = :raise # jsonapi-resources makes a 400 of it
+  config.action_controller.action_on_unpermitted_parameters = :raise # jsonapi-resources turns it into a 400
   config.log_level = ENV.fetch("LOG_LEVEL", "warn").to_sym
 
   if ENV["WITH_CASTELLAN"] == "1"

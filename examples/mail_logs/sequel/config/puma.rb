@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# One process with five threads, as the account ran it, so that the two servers are compared and not the number of cores.
+# One process with five threads, as published, so that the servers are compared and not the number of cores.
 # PORT=9293 bundle exec puma -C config/puma.rb
 
 bind "tcp://127.0.0.1:#{ENV.fetch("PORT", "9293")}"

@@ -21,7 +21,7 @@ class ApplicationController < ActionController::API
     render json: { error: "Send the header Authorization: Bearer <token>." }, status: :unauthorized
   end
 
-  # The response is private to this viewer and revalidated for each request.
+  # Clients may store the response, but must revalidate it. Shared caches may not store it.
   def keep_private
     expires_in 0, public: false, must_revalidate: true
   end

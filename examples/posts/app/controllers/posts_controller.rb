@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The details that the summary omits, cached separately.
+# The details that the summary omits. They are cached separately.
 class PostsController < ApplicationController
   def show
     posts = current_user.posts.published.where(id: params[:id])

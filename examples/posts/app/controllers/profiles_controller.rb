@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Edits an author, whose name is part of all their posts.
+# Edits an author; the author's name is part of all of the author's posts.
 class ProfilesController < ApplicationController
   def update
     current_user.update!(name: params.require(:name))

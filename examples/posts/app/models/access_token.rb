@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A bearer token of a user. Only its digest is stored; the duration of the look-up reveals nothing about the token.
+# A user's bearer token. Only the digest is stored, so the time of a lookup reveals nothing about the token.
 class AccessToken < ApplicationRecord
   belongs_to :user
 

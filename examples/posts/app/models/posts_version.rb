@@ -1,12 +1,14 @@
 # frozen_string_literal: true
 
-# A version of the JSON of some posts: the numbers of posts, comments and authors and the date of the last edit of
-# each, read by one query.
+# Computes the version of the JSON of some posts with one query: the number of posts, comments and authors,
+# and
+# the latest edit of each.
 #
 #   PostsVersion.of(current_user.posts.published)               # => "100-2024-03-01 12:00:00-604-…"
-#   PostsVersion.without_comments(current_user.posts.published) # for a JSON that has none
+#   PostsVersion.without_comments(current_user.posts.published) # for JSON without comments
 #
-# Writes that do not change `updated_at` (`update_columns`, SQL) are seen only if they change a count.
+# Writes that do not change `updated_at` (`update_columns`, SQL) change the version only if they change a
+# count.
 class PostsVersion
   POSTS = ["COUNT(DISTINCT posts.id)", "MAX(posts.updated_at)", "COUNT(DISTINCT users.id)", "MAX(users.updated_at)"].freeze
   COMMENTS = ["COUNT(comments.id)", "MAX(comments.updated_at)"].freeze
@@ -23,7 +25,7 @@ class PostsVersion
     Post.where(id: posts.select(:id)).joins(:author)
   end
 
-  # As text, because a Time in a cache key loses its fraction of a second.
+  # As text, because a Time in a cache key loses the fraction of its seconds.
   def self.pick(relation, expressions)
     relation.pick(*expressions.map { |expression| Arel.sql("CAST(#{expression} AS text)") }).join("-")
   end

@@ -5,7 +5,7 @@ class User < ApplicationRecord
   has_many :readings
   has_many :access_tokens
 
-  # Queries the database on each call: in a loop, once per post.
+  # Sends a query on each call: in a loop, one per post.
   def read_before?(post)
     readings.exists?(post: post)
   end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Posts
-  # The same as PublicController. The version of the tables takes the place of the hand-made key, so nothing can be forgotten in it.
+  # Like PublicController, but versions of the tables replace the hand-written key, which may miss something.
   class KeptController < ApplicationController
     skip_before_action :authenticate
 

@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
 module Posts
-  # The same as PublicController, with no cache of its own: config.ru puts Castellan::HTTPCache before Rails. The tag is purged when a
-  # post, a comment or a user changes (config/initializers/castellan.rb).
+  # Like PublicController without a cache: config.ru puts Castellan::HTTPCache before Rails. A change of a
+  # post,
+  # comment or user purges the tag (config/initializers/castellan.rb).
   class SharedController < ApplicationController
     skip_before_action :authenticate
 

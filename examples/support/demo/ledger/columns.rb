@@ -3,14 +3,14 @@
 module Castellan
   module Demo
     class Ledger
-      # Selects the columns of a story's table: those for which at least one step has a figure.
+      # Selects the columns of a story's table: those with a figure in at least one step.
       #
       #   columns = Columns.of(rows)
       #   columns.headings      # => ["step", "ms", "told", "verdict", "SQL ms", "queries"]
       #   columns.cells(row)    # => ["baseline", "812", "7,795", "", "30.1", "1,139"]
       #   columns.within(80, rows) # the first columns that fit into 80 characters, most important first
       class Columns
-        # Field, heading and meaning of a column, and the method of {Figures} that formats it (nil: none).
+        # The field, heading and meaning of a column, and the method of {Figures} that formats it, or nil.
         Column = Struct.new(:field, :heading, :meaning, :figure) do
           # @return [String]
           def cell(row)
@@ -20,7 +20,6 @@ module Castellan
             Figures.public_send(figure, value)
           end
 
-          # @return [Boolean] whether it holds figures
           def figures? = !figure.nil?
         end
 
@@ -51,7 +50,7 @@ module Castellan
 
         include Enumerable
 
-        # @param rows [Array<Row>] of one story
+        # @param rows [Array<Row>] the rows of one story
         # @return [Columns]
         def self.of(rows)
           new(ALL.select { |column| rows.any? { |row| row[column.field] } })
@@ -67,9 +66,9 @@ module Castellan
         # @return [Array<String>]
         def headings = map(&:heading)
 
-        # @param width [Integer] maximal line length in characters
+        # @param width [Integer] the maximum length of a line in characters
         # @param rows [Array<Row>]
-        # @return [Columns] the first columns that fit, with separators of three characters; at least one
+        # @return [Columns] the first columns that fit, with separators of three characters, but at least one
         def within(width, rows)
           ends = @columns.map { |column| [column.heading, *rows.map { |row| column.cell(row) }].map(&:length).max + 3 }
                          .each_with_object([]) { |wide, sums| sums << (sums.last || 1) + wide }

@@ -6,15 +6,15 @@ require "rbconfig"
 module Castellan
   module Demo
     class Ledger
-      # Collects the Ruby, CPU, system and gem versions behind the figures.
+      # Collects the versions of Ruby, gems and system, and the CPU, for the figures.
       #
       #   Environment.current(database: "SQLite 3.46", gems: %w[rails puma])
       #   # => { "ruby" => "ruby 3.1.2 (x86_64-linux-gnu)", "yjit" => "off", "rails" => "7.2.4", … }
       module Environment
         module_function
 
-        # @param gems [Array<String>] names of gems; those that are loaded are included with their version
-        # @param facts [Hash{Symbol => #to_s}] further facts, such as the database
+        # @param gems [Array<String>] names of gems; a loaded gem is included with its version
+        # @param facts [Hash{Symbol => #to_s}] more facts, such as the database
         # @return [Hash{String => String}]
         def current(gems: [], **facts)
           { "ruby" => "#{RUBY_ENGINE} #{RUBY_ENGINE_VERSION} (#{RUBY_PLATFORM})", "yjit" => yjit,
@@ -30,7 +30,7 @@ module Castellan
           RubyVM::YJIT.enabled? ? "on" : "off"
         end
 
-        # @return [String] model name from /proc/cpuinfo, else the architecture
+        # @return [String] the model name in /proc/cpuinfo, else the architecture
         def cpu
           named = File.file?("/proc/cpuinfo") && File.foreach("/proc/cpuinfo").grep(/\Amodel name/).first
           named ? named.split(":", 2).last.strip : RbConfig::CONFIG["host_cpu"]

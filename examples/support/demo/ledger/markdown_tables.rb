@@ -3,13 +3,13 @@
 module Castellan
   module Demo
     class Ledger
-      # Formats a ledger as GitHub-flavoured Markdown: a table per story, findings and reasons below it.
+      # Formats a ledger as GitHub-flavoured Markdown: a table per story, with findings and reasons below.
       #
       #   MarkdownTables.new(ledger).to_s # => "## users\n\n| step | ms | …"
       #
-      # Columns are aligned, so that the tables are readable in a terminal.
+      # Aligns the columns, so that the tables are readable in a terminal, too.
       class MarkdownTables
-        # @param width [Integer, nil] maximal line length in characters; nil includes all columns
+        # @param width [Integer, nil] the maximum length of a line in characters; nil includes all columns
         def initialize(ledger, width: nil)
           @ledger = ledger
           @width = width

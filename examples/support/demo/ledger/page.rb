@@ -7,12 +7,13 @@ require "json"
 module Castellan
   module Demo
     class Ledger
-      # Renders the report as one standalone HTML page, with styles, scripts and the chart library inlined.
+      # Renders the report as a standalone HTML page that contains its styles, scripts and chart library.
       #
       #   Page.new(report, root: "..").to_s # => "<!DOCTYPE html>…"
       #
-      # Its Content-Security-Policy allows only these scripts and styles, by hash. Chart.js (examples/support/chartjs)
-      # draws the charts; the tables contain the same figures. The template must escape every value with `h`.
+      # Its Content-Security-Policy allows only these scripts and styles, by hash. Chart.js
+      # (examples/support/chartjs) draws the charts; tables have the same figures. The template must escape
+      # every value with `h`.
       class Page
         HERE = File.join(__dir__, "page")
         CHART_LIBRARY = File.expand_path("../../chartjs/chart.umd.min.js", __dir__)
@@ -22,7 +23,7 @@ module Castellan
         private_constant :HERE, :CHART_LIBRARY, :UNITS, :MARKS, :STATE_MARKS
 
         # @param report [ReportFiles]
-        # @param root [String] relative path from the page to the source code
+        # @param root [String] the relative path from the page to the source code
         def initialize(report, root:)
           @report = report
           @ledger = report.ledger
@@ -38,14 +39,14 @@ module Castellan
 
         def h(value) = ERB::Util.html_escape(value.to_s)
 
-        # Converts `code` as in Markdown.
+        # Converts `code` like Markdown does.
         def with_code(text) = h(text).gsub(/`([^`]+)`/, '<code>\1</code>')
 
         def file(name) = File.read(File.join(HERE, name), encoding: "UTF-8")
 
         def style = @style ||= "\n#{file("page.css")}"
 
-        # Without the reference to a source map, which browsers would request.
+        # Without the source map comment, because browsers would request the file.
         def library = @library ||= File.read(CHART_LIBRARY, encoding: "UTF-8").sub(%r{^//# sourceMappingURL=.*\n?}, "")
 
         def script = @script ||= "\n#{file("page.js")}"
@@ -65,8 +66,8 @@ module Castellan
 
         def anchor(story) = "story-#{stories.keys.index(story)}"
 
-        # Returns the first correct step, the story's headline step or else the best one, and the factor between
-        # them.
+        # Returns the first correct step, the headline step of the story (or else the best one), and the
+        # factor between them.
         def before_and_after(story, rows)
           right = rows.select { |row| row.step? && !row.wrong? && row.leading }
           first = right.first or return
@@ -84,7 +85,7 @@ module Castellan
 
         def state_mark(target) = STATE_MARKS.fetch(target[:reached])
 
-        # "../" with an encoded path, so that `code:` cannot link outside of the source code.
+        # The path is encoded after "../", so that `code:` cannot link to anything but source code.
         def code_link(code)
           path = code.sub(/:\d+\z/, "")
           "#{@root}/#{path.split("/").reject(&:empty?).map { |part| ERB::Util.url_encode(part) }.join("/")}"
@@ -92,10 +93,10 @@ module Castellan
 
         def with_remarks(rows) = rows.select { |row| row.remarks.any? || row.command }
 
-        # Without the reason of a wrong step, which has its own element.
+        # A wrong step shows its reason in a separate element.
         def texts(row) = row.remarks.drop(row.wrong? ? 1 : 0)
 
-        # Environments of rows that differ from the report's.
+        # The environments that differ from the report's.
         def row_environments(rows)
           rows.filter_map(&:environment).uniq - [@report.environment]
         end

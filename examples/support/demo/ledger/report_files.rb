@@ -17,18 +17,18 @@ module Castellan
       #   )
       #   report.write("castellan-report") # => "castellan-report/index.html"
       #
-      # All values are escaped; the page loads and sends nothing (Content-Security-Policy).
+      # Escapes all values. The page loads and sends nothing (Content-Security-Policy).
       class ReportFiles
         # @return [Ledger]
         attr_reader :ledger
-        # @return [Array<Hash>] {title:, goal:, measured:, reached:}; reached is true, false, or nil if not
+        # @return [Array<Hash>] {title:, goal:, measured:, reached:}; reached is true or false, or nil if not
         #   measured
         attr_reader :targets
-        # @return [Array<Hash>] {story:, step:, against:, on:}; `on` is a field of {Row}, default the leading
-        #   figure
+        # @return [Array<Hash>] {story:, step:, against:, on:}; `on` is a field of {Row}, by default the
+        #   leading figure
         attr_reader :ratios
-        # @return [Hash{String => Hash}] by story: {title:, about:, command:, headline:}, all optional;
-        #   `headline` is the step shown at the top
+        # @return [Hash{String => Hash}] by story {title:, about:, command:, headline:}, all optional;
+        #   `headline` is the step at the top
         attr_reader :stories
         # @return [Hash{String => String}] see {Environment.current}
         attr_reader :environment
@@ -48,8 +48,8 @@ module Castellan
           freeze
         end
 
-        # @param dir [String] created if missing; existing files of these names are overwritten
-        # @param root [String] base directory of the rows' `code:` paths
+        # @param dir [String] created if missing; overwrites existing files with these names
+        # @param root [String] the base directory of the `code:` paths
         # @return [String] the path of index.html
         def write(dir, root: Dir.pwd)
           FileUtils.mkdir_p(dir)
@@ -60,7 +60,7 @@ module Castellan
           path
         end
 
-        # @param root [String] relative path from the page to the source code
+        # @param root [String] the relative path from the page to the source code
         # @return [String]
         def to_html(root: "..") = Page.new(self, root: root).to_s
 
@@ -71,7 +71,7 @@ module Castellan
            *section("Produced by", commands.map { |command| "    #{command}" })].join("\n")
         end
 
-        # @return [Array<String>] such as "users: “Castellan resource” is 41 × as fast as “eager loaded”"
+        # @return [Array<String>] e.g. "users: “Castellan resource” is 41 × as fast as “eager loaded”"
         def ratio_lines
           ratios.filter_map do |ratio|
             name = ratio[:on] || ledger.find(ratio[:story], ratio[:step])&.leading

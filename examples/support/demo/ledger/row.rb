@@ -3,15 +3,15 @@
 module Castellan
   module Demo
     class Ledger
-      # One step of a story with its figures; missing figures are nil. Frozen.
+      # One step of a story with its figures. Frozen. A missing figure is nil.
       #
       #   row = Row.build(story: "users", step: "baseline", duration_ms: 812.0)
       #   row.leading # => :duration_ms
       #   row.to_h    # => { story: "users", step: "baseline", duration_ms: 812.0, sql_ms: nil, … }
       #
-      # Durations are in milliseconds, sizes in bytes, availability in percent. `story_value` is the published
-      # figure of the step, in the unit of the leading figure. {#to_h} omits `reason`, `code`, `command` and
-      # `reference`.
+      # Durations are milliseconds, sizes are bytes, and availability is a percentage. `story_value` is the
+      # published figure of the step, in the unit of the leading figure. {#to_h} omits `reason`, `code`,
+      # `command` and `reference`.
       class Row
         FIELDS = %i[
           story step duration_ms sql_ms queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes
@@ -26,8 +26,8 @@ module Castellan
 
         # @param fields [Hash{Symbol => Object}]
         # @return [Row]
-        # @raise [ConfigurationError] for an unknown field, a verdict, a missing story or step, or a value that
-        #   is not a number
+        # @raise [ConfigurationError] for an unknown field, a verdict, a missing story or step, or a value
+        #   that is not a number
         def self.build(fields)
           unknown = fields.keys - FIELDS - FOR_READERS
           raise ConfigurationError, "a row has no #{unknown.join(", ")}; it has #{(FIELDS + FOR_READERS).join(", ")}" if unknown.any?
@@ -37,7 +37,7 @@ module Castellan
         end
 
         # @param measurement [Measurement, nil]
-        # @return [Hash{Symbol => Numeric, nil}] its figures as fields of a row
+        # @return [Hash{Symbol => Numeric, nil}] the figures, as fields of a row
         def self.measured(measurement)
           return {} unless measurement
 
@@ -52,25 +52,25 @@ module Castellan
           freeze
         end
 
-        # @return [Row] copy with a verdict
+        # @return [Row] a copy with the verdict
         def with_verdict(verdict) = self.class.new(@fields.merge(verdict: verdict))
 
-        # @param name [Symbol] field
-        # @return [Object, nil] its value
+        # @param name [Symbol] a field
+        # @return [Object, nil] the value of the field
         def [](name) = @fields[name]
 
         # @return [Boolean] whether the step's response is wrong
         def wrong? = !reason.nil?
 
-        # @return [Boolean] false for a reference figure, which is not a step of the story
+        # @return [Boolean] false for a figure for comparison, which is not a step of the story
         def step? = !reference
 
-        # @return [Array<String>] sentences shown beside the figures
+        # @return [Array<String>] sentences to show beside the figures
         def remarks
           [("wrong: #{reason}" if wrong?), finding, failures].compact
         end
 
-        # @return [Symbol, nil] the figure that the verdict compares
+        # @return [Symbol, nil] the figure that the verdict is based on
         def leading
           %i[requests_per_s duration_ms].find { |name| self[name] }
         end

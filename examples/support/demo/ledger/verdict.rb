@@ -3,7 +3,7 @@
 module Castellan
   module Demo
     class Ledger
-      # Compares a step with the one before it.
+      # Compares a step with the previous one.
       #
       #   Verdict.of(row, before: previous, tolerance: 0.05) # => "better"
       #   Verdict.factor(row, previous)                      # => 2.98, times as fast
@@ -14,7 +14,7 @@ module Castellan
         module_function
 
         # @param before [Row, nil]
-        # @return [String, nil] "wrong", "better", "same", "worse"; nil if there is nothing to compare with
+        # @return [String, nil] "wrong", "better", "same" or "worse"; nil if there is nothing to compare
         def of(row, before:, tolerance:)
           return "wrong" if row.wrong?
           return unless row.step?
@@ -25,8 +25,8 @@ module Castellan
           factor < 1 / (1 + tolerance) ? "worse" : "same"
         end
 
-        # @param on [Symbol, nil] field to compare; default the leading figure
-        # @return [Float, nil] ratio, above 1 if `row` is better; nil if a figure is missing or not positive
+        # @param on [Symbol, nil] the field to compare; by default the leading figure
+        # @return [Float, nil] above 1 if `row` is better; nil if a figure is missing or not positive
         def factor(row, other, on: nil)
           name = on || row.leading
           mine = name && row[name]

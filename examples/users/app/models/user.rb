@@ -11,16 +11,18 @@ class User < ApplicationRecord
   has_one :employee
   has_many :authentication_tokens
 
-  # As published: without an order, eager loading reads all tokens and takes the first row, which is the oldest.
+  # As published: without an order, eager loading reads all tokens and takes the first row, the oldest.
   has_one :last_login_token_told, -> { where(on_behalf: false) }, class_name: "AuthenticationToken"
 
-  # Corrected: the newest token that was not used on behalf of somebody, one row per user.
+  # Corrected: the newest token that was not used on behalf of the user; one row per user.
   has_one :last_login_token, -> { newest_own.order(id: :desc) }, class_name: "AuthenticationToken"
 
-  # Reads only the newest token of one user. Eager loading would read all tokens; the resource reads one per user
-  # (castellan_steps/user_resource.rb).
+  # Reads only the newest token of one user. Eager loading would read all tokens, but the resource reads one
+  # token
+  # per user (castellan_steps/user_resource.rb).
   has_one :last_login, -> { where(on_behalf: false).order(id: :desc) }, class_name: "AuthenticationToken"
 
-  # Users with at least one of the roles. The subquery joins nothing, so an eager load stays complete.
+  # Users with at least one of the roles. The subquery adds no JOIN, so an eager load reads all roles of a
+  # user.
   scope :holding, ->(titles) { where(id: Assignment.joins(:role).where(role: { title: titles }).select(:user_id)).order(:id) }
 end

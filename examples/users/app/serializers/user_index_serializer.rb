@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The fields that the list in the front end uses: attributes, roles and groups.
+# The fields that the list in the front end needs: attributes, roles and groups.
 class UserIndexSerializer < ActiveModel::Serializer
   type "users"
   attributes :id, :email, :first_name, :last_name, :last_login_at, :employee_id

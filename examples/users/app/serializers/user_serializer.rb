@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# All fields of a user: written for `show`, reused by the index.
+# All fields of a user. Written for `show`, and used for the index as well.
 class UserSerializer < ActiveModel::Serializer
   attributes :id, :email, :first_name, :last_name, :last_login_at, :employee_id
 

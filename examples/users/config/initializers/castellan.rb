@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Caches documents in memory, like the other steps; triggers in the database count their versions. Your own
-# application installs them with a migration.
+# Caches documents in memory, as the other steps do. Triggers in the database count their versions; in your
+# own application, install them with a migration.
 if ENV["WITH_CASTELLAN"] == "1"
   Rails.application.config.after_initialize do
     versions = Castellan::Versions::ExactVersions.new(ActiveRecord::Base)

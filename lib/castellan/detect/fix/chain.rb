@@ -3,11 +3,11 @@
 module Castellan
   module Detect
     class Fix
-      # Reads the calls that a line makes on an association: `user.tokens.where(on_behalf: false).last`.
+      # Reads the calls that a line chains to an association: `user.tokens.where(on_behalf: false).last`.
       #
       #   chain = Chain.at(source, link, statement)
-      #   chain.code        # => "where(on_behalf: false)"
-      #   chain.finder      # => the node of `last`, the first call after those that filter and sort
+      #   chain.finder      # => the node of `last`, the first call after the conditions and the order
+      #   chain.constant?   # => true: the conditions are the same for each record
       #   chain.constant?   # => true, the conditions are the same for each record
       class Chain
         CONDITIONS = %i[where not exclude filter rewhere].freeze
@@ -17,8 +17,9 @@ module Castellan
         KEYWORDS = %i[pair hash].freeze
         private_constant :CONDITIONS, :ORDERS, :FINDERS, :BATCHES, :KEYWORDS
 
-        # @param statement [Selection] what the statement selects
-        # @return [Chain, nil] the one with the statement's conditions; nil if the line names none
+        # @param statement [Selection] the rows that the statement selects
+        # @return [Chain, nil] the chain with the statement's conditions, else the first one; nil if the line
+        #   has none
         def self.at(source, link, statement)
           chains = source.steps(link.name, :"#{link.name}_dataset").map { |steps| new(steps, link) }
           chains.find { |chain| Selection.scoped(link, chain.code)&.same?(statement, ordered: false) } || chains.first
@@ -37,7 +38,7 @@ module Castellan
           @conditions << @finder if @finder && chooses?(@finder)
         end
 
-        # @param text [Symbol] :text, or :evaluable_text for code with 0 in place of computed values
+        # @param text [Symbol] :text, or :evaluable_text to write 0 instead of computed values
         # @return [String] the conditions as code
         def code(text = :text)
           written = text == :text ? :written : :evaluable
@@ -47,12 +48,11 @@ module Castellan
         # The record whose association is read; nil for `self`.
         def owner = @steps.first&.receiver&.receiver
 
-        # The values of the conditions.
         def values = @conditions.flat_map(&:arguments)
 
         def constant? = @conditions.all? { |step| step.arguments.all?(&:constant?) }
 
-        # Whether a call takes some of the records, see {Source.limit?}, or batches of them.
+        # Whether a call takes only some of the records ({Source.limit?}), or batches of them.
         def limited? = @steps.any? { |step| Source.limit?(step) || BATCHES.include?(step.name) }
 
         private
@@ -60,7 +60,7 @@ module Castellan
         def condition?(step) = CONDITIONS.include?(step.name) || @models.scope?(@model, step.name)
         def one?(step) = step.name == :limit && step.arguments.map(&:text) == ["1"]
 
-        # Whether a finder takes conditions. A key or a number of records is none.
+        # Whether a finder takes conditions. A primary key or a number of records is not a condition.
         def chooses?(step)
           return step.arguments.any? if step.name == :exists?
 

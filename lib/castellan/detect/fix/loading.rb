@@ -3,7 +3,7 @@
 module Castellan
   module Detect
     class Fix
-      # Writes the fix that preloads associations where their owners are loaded.
+      # Writes the fix that preloads associations where the records are loaded.
       #
       #   Loading.new(one, { employee: {} }).fix.text
       #   # => "add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9"
@@ -16,8 +16,9 @@ module Castellan
           @tree = tree
         end
 
-        # @param before [String] an instruction that precedes this one
-        # @param after [String] an instruction that follows; a trial then needs a declaration
+        # @param before [String] an instruction to put before this one
+        # @param after [String] an instruction to put after it; the doctor can then try the fix only with a
+        #   declaration
         def fix(before: "", after: "", declaration: nil)
           reason = refusal
           return Fix.none(reason) if reason
@@ -26,12 +27,12 @@ module Castellan
                   also: @parent.also.to_a.map { |site| CallSite.location(site) })
         end
 
-        # @return [Boolean] whether the fix is a plain preload call, which can take further associations
+        # @return [Boolean] whether the fix is a plain preload call, to which more associations can be added
         def plain? = @parent.walk.nil? || active_record?
 
-        # ActiveRecord preloads a through association with a scope of its own wrongly, or not at all, once the
-        # association between or its records are loaded.
-        # @return [Boolean] whether it must come first among the arguments of one call
+        # ActiveRecord preloads a through association with a scope wrongly, or not at all, if its source or
+        # intermediate records are already loaded.
+        # @return [Boolean] whether the association must be the first argument of the call
         def first?
           return false unless active_record? && @parent.path.empty?
 
@@ -42,7 +43,7 @@ module Castellan
         def to_s
           return "add .#{call} where the #{parents} are loaded: #{places}#{last}" if plain?
 
-          # Sequel's association methods return arrays, to which no preload can be added.
+          # Sequel's association methods return arrays, which have no `eager`.
           "write .#{@parent.walk} { |dataset| dataset.#{call} } instead of .#{@parent.walk} where the #{parents} are loaded: #{places}"
         end
 
@@ -63,7 +64,7 @@ module Castellan
           end
         end
 
-        # The line may also call find_by_sql of another model.
+        # The line may call find_by_sql of another model, which does not matter.
         def lazy?
           calls = Source.at(@parent.site).calls
           return calls.any? { |call| call.name == :paged_each } unless active_record?
@@ -72,13 +73,14 @@ module Castellan
           calls.any? { |call| call.name == :find_by_sql && names.include?(call.receiver&.text.to_s[/\w+\z/]) }
         end
 
-        # Sequel's second `eager` replaces nested associations of the first.
+        # Sequel's second `eager` replaces the nested associations of the first.
         def last
           nested = @tree.any? { |_name, rest| rest.any? }
           " (behind the .eager that is there, or in its place)" if nested && Source.at(@parent.site).calls?(:eager)
         end
 
-        # Follows the path from the loaded class. One class of a polymorphic association may lack the next one.
+        # Follows the path from the loaded class. One class of a polymorphic association may lack the next
+        # association.
         def missing?
           [*@parent.path, @one.link.name].reduce(loaded) do |model, name|
             link = models.link(model, name) or return true

@@ -3,18 +3,19 @@
 module Castellan
   module Detect
     class Fix
-      # Writes one look-up or one grouped calculation for statements that ask value by value.
+      # Writes one query, or one grouped calculation, to replace a query for each value.
       #
       #   LookUp.new(one).fix.text
       #   # => "collect the values before the loop at app/jobs/import.rb:7 and ask once: Tag.where(id: values).index_by(&:id)"
       #
-      # With several conditions, the statements or the source line must show which one changes, and the line the
-      # values of the others. The code is suggested only if it selects what the statements selected.
+      # If there are several conditions, the statements or the source line must show which value changes, and
+      # the line must show the other values. Code is suggested only if it selects the same rows as the
+      # statements.
       class LookUp
         CALCULATION = /\Aselect (count|sum|avg|min|max)\((?:\*|\?|(?:\w+\.)?(\w+))\)(?: as [\w?]+)? from \w(?!.* group by )/m
         private_constant :CALCULATION
 
-        # @param chain [Chain, nil] the calls on the case's association, if the line names it
+        # @param chain [Chain, nil] the calls on the association, if the line names it
         def initialize(one, chain = nil)
           @one = one
           @chain = chain
@@ -33,7 +34,7 @@ module Castellan
 
         private
 
-        # The subclass in the statement's name, if it is always the same: it filters by the inheritance column.
+        # Single-table inheritance: if all statements filter by the same subclass, ask the subclass.
         def asked_of(model)
           named = @models.named(@shape) if @kind && !varying.include?(@kind)
           named && model && named < model ? named : model
@@ -68,22 +69,22 @@ module Castellan
           end
         end
 
-        # The column whose value changes.
+        # The column whose value changes between the statements.
         def column
           return @one.link.key if @one.link
 
           @equal.size == 1 ? @equal.first : (changing.first if changing.size == 1)
         end
 
-        # Columns that were observed to change, or else columns without a literal at the line.
+        # The columns whose values changed, or else the columns whose value at the line is not a literal.
         def changing = @changing ||= varying.any? ? @equal & varying : @equal.reject { |name| @source.value(name)&.constant? }
 
         def varying = @one.group.pieces&.varying.to_a
 
-        # Whether conditions that are computed at the line were the same for all records.
+        # Whether the computed conditions had the same values for all records.
         def steady? = varying.any? && !(@equal - [column]).intersect?(varying)
 
-        # Whether a condition to copy is read from the record that the loop is about, which is unknown before the loop.
+        # Whether a condition reads the record of the loop, so that it cannot be moved before the loop.
         def of_record?
           owner = @chain ? @chain.owner : @source.value(column)
           locals = owner ? owner.all.select { |node| node.kind == :local }.map(&:name) : []
@@ -94,7 +95,7 @@ module Castellan
           end
         end
 
-        # Whether the line takes several rows of each value, but not all.
+        # Whether the line takes some of the rows of each value, but not all.
         def some? = @one.link.nil? && @shape.single? && (@shape.paged? || @source.limits?) && column != @models.primary_key(@model)
 
         def code
@@ -111,7 +112,7 @@ module Castellan
           @models.calculation(where, column, name, of) if name
         end
 
-        # The other conditions, copied from the line.
+        # The other conditions, as the line writes them.
         def further(text = :text)
           return @chain.code(text) if @chain
 
@@ -120,11 +121,11 @@ module Castellan
           pairs.any? ? "where(#{pairs.join(", ")})" : ""
         end
 
-        # The order that decides which record is the first.
+        # The order matters because it decides which record is the first.
         def order = @shape.order ? @models.order(@shape.order) : ""
 
-        # Whether the code's conditions differ from the statement's. If the model stands for all subclasses,
-        # the condition on the inheritance column may be missing.
+        # Whether the code selects other rows than the statement. If the model stands for all of its
+        # subclasses, the code may lack the condition on the inheritance column.
         def incomplete?
           return true if code.nil? || code.include?("…")
 

@@ -3,23 +3,24 @@
 module Castellan
   module Detect
     class Fix
-      # Writes the fix for statements that read an association otherwise than it is declared, such as the last
-      # token of each user: a preload where that is enough, a scoped `has_one`, or a {LookUp}.
+      # Writes the fix for queries that narrow an association, such as the last token of each user.
       #
       #   ScopedOne.new(one, {}).fix.text
       #   # => "declare in User: has_one :last_token, -> { where(on_behalf: false).order(id: :desc) }, …; add .preload(:last_token) where …"
       #
-      # Copies the code from the source line, and only if it selects what the statement selected.
+      # Suggests a preload if that is enough, else a scoped `has_one`, else a {LookUp}. Copies the code from
+      # the source line, and only if it selects the same rows as the statement.
       class ScopedOne
         READ_FROM_LOADED = %i[size length empty? any? none? many? include? pluck ids pick take blank? present? first last cache_key
                               cache_version cache_key_with_version].freeze
-        COLUMNS = %i[pluck pick include? any?].freeze # these answer from loaded records with arguments, too
+        COLUMNS = %i[pluck pick include? any?].freeze # with arguments, too, these use loaded records
         ONE = %i[first first! last last! take take! find_by find_by!].freeze
         CHOSEN = %i[find_by find_by! take take!].freeze
         private_constant :READ_FROM_LOADED, :COLUMNS, :ONE, :CHOSEN
 
         # @param one [Verdict::Case] with a link and a parent
-        # @param names [Hash] declarations of other fixes, `[class, name] => code`; this fix adds its own
+        # @param names [Hash] declarations of other fixes, `[class, name] => code`; adds the declaration of
+        #   this fix
         def initialize(one, names)
           @one = one
           @names = names
@@ -45,7 +46,7 @@ module Castellan
 
         def look_up = LookUp.new(@one, @chain).fix
 
-        # Whether the call sends no query once the association is loaded, or the method checks `loaded?` first.
+        # Whether the call sends no query after a preload, or the method checks `loaded?` first.
         def answered?
           return false unless @models == ActiveRecordModels
           return true if @source.asks_loaded?(@link.name)
@@ -57,7 +58,7 @@ module Castellan
             whole?(ordered: @shape.records? && !%i[take pick].include?(step.name))
         end
 
-        # Whether the statement reads the association as declared.
+        # Whether the statement selects the records of the association as declared.
         def whole?(ordered: @shape.records?) = @statement.same?(@declared, ordered: ordered)
 
         def limited?
@@ -68,12 +69,12 @@ module Castellan
 
         def limit = "a limit for each record of #{@link} is one for all of them when it is preloaded: rank the rows in the database"
 
-        # Whether the line reads one record of the association by conditions that are the same for all.
+        # Whether the line reads one record of the association, with the same conditions for all owners.
         def scoped?
           @chain && ONE.include?(@chain.finder&.name) && @shape.single? && @link.through.nil? && !@link.composite? && @chain.constant?
         end
 
-        # @return [Fix, nil] nil if the line does not show what the statement selects
+        # @return [Fix, nil] nil if the line does not show the conditions of the statement
         def scoped
           scope = [@chain.code, (@models.order(@shape.order) if @shape.order)].compact.reject(&:empty?).join(".")
           return unless Selection.scoped(@link, scope)&.same?(@statement)
@@ -85,10 +86,10 @@ module Castellan
                       after: "; and read .#{name} at #{CallSite.location(@one.site)}")
         end
 
-        # Adds how to read the preloaded association at a line that queries it again.
+        # A line that queries the association again does not use the preload by itself.
         def read = "; and read .#{@link.name}#{".first" if @shape.single? && @link.to == :many} at #{CallSite.location(@one.site)}"
 
-        # The class that declares the association; the foreign key is named after it.
+        # The class that declares the association, because the foreign key is named after it.
         def owner = @link.declared || @link.model
 
         # Chooses a name that is neither a method of the class nor declared by another fix.

@@ -3,10 +3,10 @@
 module Castellan
   module Detect
     class Production
-      # Sums up findings by endpoint, fix site and association, and keeps the MOST recently seen ones.
+      # Sums up findings by endpoint, line to change and association. Keeps the MOST recently seen ones.
       #
       #   entries = Entries.new
-      #   entries.add("GET users#index", finding)   # => true, it is new
+      #   entries.add("GET users#index", finding)   # => true if it is new
       #   entries.all.first.times                   # => 1
       #
       # Thread-safe; {#all} returns copies.
@@ -14,9 +14,8 @@ module Castellan
         MOST = 200
         KEPT = 200
 
-        # The figures of a finding: sum, count and maximum of all its requests, values of the last KEPT.
+        # The figures of a finding: sum, count and maximum of all requests, and the values of the last KEPT.
         Recent = Struct.new(:values, :count, :sum, :max) do
-          # @param value [Integer]
           def add(value)
             values[count % KEPT] = value
             self.count += 1
@@ -28,12 +27,12 @@ module Castellan
           # @return [Integer] the nearest-rank percentile of the kept values; 0 without values
           def percentile(share) = values.empty? ? 0 : values.sort[[(values.size * share / 100.0).ceil, 1].max - 1]
 
-          # @return [Hash{Symbol => Integer}] percentiles of the kept values, and the maximum of all
+          # @return [Hash{Symbol => Integer}] percentiles of the kept values, and the maximum of all values
           def to_h = { p50: percentile(50), p95: percentile(95), p99: percentile(99), max: max }
         end
 
-        # One line of the report. `times` is the number of requests with the finding; `queries` and `total_ns`
-        # are sums.
+        # A line of the report.
+        # `times` is the number of requests with the finding; `queries` and `total_ns` are sums.
         Entry = Struct.new(:endpoint, :finding, :per_request, :ns_per_request, :first_seen_at, :last_seen_at, keyword_init: true) do
           def times = per_request.count
           def queries = per_request.sum
@@ -51,7 +50,7 @@ module Castellan
               "last at #{last_seen_at.utc.strftime("%FT%TZ")}; #{finding}"
           end
 
-          # @return [Hash] ready for JSON
+          # @return [Hash] for JSON
           def to_h
             { endpoint: endpoint, times: times, queries: queries, total_ns: total_ns, queries_per_request: per_request.to_h,
               ns_per_request: ns_per_request.to_h, first_seen_at: first_seen_at.utc.strftime("%FT%TZ"),

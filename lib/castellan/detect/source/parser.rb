@@ -5,22 +5,22 @@ require "ripper"
 module Castellan
   module Detect
     class Source
-      # Parses Ruby source with Ripper, which every Ruby has. Blocks and interpolated strings have the text "…", so that
-      # no fix repeats them.
+      # Parses Ruby source with Ripper.
+      # The text of blocks and interpolated strings is "…", because a fix must not copy them.
       #
       #   Parser.parse("user.tokens.last")   # => a {SyntaxNode}
       class Parser
         OR = %i[|| && or and].freeze
         private_constant :OR
 
-        # @return [SyntaxNode] the parsed source; an empty node after a syntax error
+        # @return [SyntaxNode] an empty node if the source has a syntax error
         def self.parse(text) = new.node(Ripper.sexp(text) || [])
 
         def initialize
           @lines = {}.compare_by_identity
         end
 
-        # @param sexp [Array] of Ripper
+        # @param sexp [Array] a node of Ripper
         def node(sexp)
           case sexp[0]
           when :call, :command, :command_call, :fcall, :vcall, :aref, :method_add_arg, :method_add_block then call(sexp)
@@ -41,7 +41,7 @@ module Castellan
 
         private
 
-        # @return [SyntaxNode] the node of a call in any notation
+        # Builds the same node for all notations of a call.
         def call(sexp)
           receiver, name, arguments, block = parts(sexp)
           return other(sexp) unless name.is_a?(Array)
@@ -79,7 +79,7 @@ module Castellan
           sexp[0].is_a?(Symbol) ? [sexp] : sexp # a splat or forwarded arguments
         end
 
-        # A block that is passed as an argument: `map(&:name)`.
+        # A block passed as an argument: `map(&:name)`.
         def passed(sexp)
           sexp = sexp[1] if sexp.is_a?(Array) && sexp[0] == :arg_paren
           [sexp[2]] if sexp.is_a?(Array) && sexp[0] == :args_add_block && sexp[2]
@@ -126,7 +126,8 @@ module Castellan
           SyntaxNode.new(kind, line: line, last_line: last || line, **more)
         end
 
-        # @return [Array(Integer, Integer), Array] the first and the last line of the tokens
+        # @return [Array(Integer, Integer), Array] the first and the last line of the tokens; empty without
+        #   tokens
         def lines(sexp)
           return [] unless sexp.is_a?(Array)
 

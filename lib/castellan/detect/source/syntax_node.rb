@@ -3,7 +3,7 @@
 module Castellan
   module Detect
     class Source
-      # Represents a piece of Ruby source.
+      # A node of parsed Ruby source.
       #
       #   node.kind       # => :call
       #   node.name       # => :where
@@ -11,8 +11,9 @@ module Castellan
       #   node.arguments  # => [the pair `on_behalf: false`]
       #   node.written    # => "where(on_behalf: false)"
       #
-      # `kind` is one of :call, :constant, :literal, :pair, :list, :hash, :local, :block, :def, :or, :other. `line` is the
-      # line of a call's name, or the first line of other nodes. `text` is the source, or "…" if the parser omits it.
+      # `kind` is one of :call, :constant, :literal, :pair, :list, :hash, :local, :block, :def, :or, :other.
+      # `line` is where the name of a call is, or where another node begins. `text` is the source, or "…" if
+      # the parser omits it.
       class SyntaxNode
         attr_reader :kind, :name, :receiver, :arguments, :block, :line, :last_line, :text, :children
         attr_accessor :parent
@@ -30,10 +31,10 @@ module Castellan
           parts.each { |part| part.parent = self }
         end
 
-        # @return [Array<SyntaxNode>] this node and all nodes below in the order of the source: a receiver precedes its call
+        # @return [Array<SyntaxNode>] this node and all nodes below, in the order of the source: a receiver
+        #   before its call
         def all = [*receiver&.all, self, *(parts - [receiver]).flat_map(&:all)]
 
-        # @return [Array<SyntaxNode>] the direct children
         def parts = [receiver, *arguments, block, *children].compact
 
         def call? = kind == :call
@@ -59,7 +60,8 @@ module Castellan
         # @return [String] the call without its receiver, with parentheses
         def written = call_with(arguments.map(&:text))
 
-        # @return [String] the call with 0 in place of each value that is not constant, ready for evaluation
+        # @return [String] the same with 0 instead of each value that is not constant, so that it can be
+        #   evaluated
         def evaluable = call_with(arguments.map(&:evaluable_text))
 
         def evaluable_text

@@ -3,14 +3,14 @@
 module Castellan
   module Doctor
     class Trial
-      # Hooks an {Injection} into ActiveRecord, at the first trial. Without a trial the hooks do nothing.
+      # Hooks an {Injection} into ActiveRecord at the first trial. The hooks do nothing outside of a trial.
       #
       #   ActiveRecordInjection.prepare
       #
-      # Loads a copy of the relation with preloads, so that no relation changes. Records that no relation
-      # loaded are preloaded afterwards.
+      # Loads a copy of the relation with the preloads, so that the relation itself does not change. Records
+      # that no relation loads are preloaded afterwards.
       module ActiveRecordInjection
-        # Prepended to ActiveRecord::Relation.
+        # For ActiveRecord::Relation.
         module Relations
           def load(&block)
             injection = Injection.current
@@ -24,7 +24,7 @@ module Castellan
           end
         end
 
-        # Prepended to ActiveRecord::Associations::Association.
+        # For ActiveRecord::Associations::Association.
         module Walks
           private
 
@@ -39,7 +39,6 @@ module Castellan
         end
 
         class << self
-          # Prepends the hooks if ActiveRecord is loaded.
           def prepare
             return unless defined?(ActiveRecord::Base)
 
@@ -47,7 +46,7 @@ module Castellan
             ActiveRecord::Associations::Association.prepend(Walks)
           end
 
-          # @return [Array, nil] records chosen for the association of this relation
+          # @return [Array, nil] the records that a declared fix chose for the association of this relation
           def chosen(relation)
             return unless (injection = Injection.current) && relation.respond_to?(:proxy_association)
 
@@ -55,8 +54,8 @@ module Castellan
             injection.chosen(association.owner, association.reflection.name)
           end
 
-          # Loads a copy of the relation with the preloads added behind the application's own.
-          # @return [Array, nil] records; nil if there is nothing to preload
+          # Loads a copy of the relation, with the preloads after the application's own.
+          # @return [Array, nil] nil if there is nothing to preload
           def preloaded(injection, relation, &block)
             return if relation.is_a?(ActiveRecord::Associations::CollectionProxy)
 
@@ -77,10 +76,10 @@ module Castellan
             end
           end
 
-          # @return [Array] loaded records of an association
+          # @return [Array] the loaded records of an association
           def targets(owner, name) = Array(owner.association(name).target)
 
-          # @return [Hash] the model, its key, the owner's column, and further conditions
+          # @return [Hash] the model, its key, the owner's column, and more conditions
           def association(owner, name)
             reflection = owner.reflect_on_association(name)
             type = reflection.type ? { reflection.type.to_sym => reflection.active_record.polymorphic_name } : {}

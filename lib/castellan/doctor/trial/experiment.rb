@@ -3,14 +3,14 @@
 module Castellan
   module Doctor
     class Trial
-      # Tries the fixes of findings together: runs the work without them, then with them, and compares.
+      # Tries the fixes of findings together: runs the work without them and with them, and compares.
       #
       #   Experiment.new(findings) { application.call(env) }.call   # => Trial
       #
-      # The first run of each kind warms up; of the others the fastest counts, and their spread is the noise.
-      # Places that differ between runs without the fix are not compared.
+      # The first run of each kind warms up. Of the other runs the fastest counts, and their spread is the
+      # noise. Places that differ between two runs without the fix are not compared.
       class Experiment
-        # A fix with fewer queries may cost this much more, relative and absolute.
+        # The cost that a fix with fewer queries may add: relative, and absolute.
         MORE = 1.25
         MORE_OBJECTS = 5_000
         MORE_NS = 5_000_000
@@ -45,7 +45,7 @@ module Castellan
 
         private
 
-        # @return [String, nil] reason why a fix cannot be tried without editing the source
+        # @return [String, nil] why the fix cannot be tried without editing the source
         def untriable
           return "CASTELLAN=off is set, so that no query is seen" if Castellan.off?
 
@@ -56,7 +56,7 @@ module Castellan
           "the line that asks must be rewritten for it, which a trial does not"
         end
 
-        # Collects the verbs of Rails requests in the block, so that requests that write are not repeated.
+        # Collects the verbs of the requests in the block, because requests that write must not be repeated.
         def noting_verbs(&block)
           return yield unless defined?(ActiveSupport::Notifications)
 
@@ -105,8 +105,8 @@ module Castellan
           most - least
         end
 
-        # Rejects a higher cost only in time and objects, because times scatter; ignores small differences,
-        # because a preload of few records may cost more than it saves.
+        # A higher cost must show in both time and objects, because times vary. A small difference does not
+        # count, because a preload of few records may cost more than it saves.
         def objection(before, after)
           return "there are no fewer queries" if after.queries >= before.queries
           return unless more?(before.allocated_objects, after.allocated_objects, MORE_OBJECTS)

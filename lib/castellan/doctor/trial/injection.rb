@@ -7,14 +7,15 @@ module Castellan
       #
       #   Injection.new(findings, loads).apply { application.call(env) }
       #
-      # For a fix that declares a scoped association it loads those records with the owners and returns them
-      # at the call site. Affects the current thread, its fibers, and threads that start meanwhile, as a
-      # recording does. {ActiveRecordInjection} and {SequelInjection} hook it into the ORMs.
+      # For a fix that declares a scoped association, loads its records together with the owners, and returns
+      # them at the call site. Applies in the current thread, its fibers, and threads that start meanwhile,
+      # like a recording. {ActiveRecordInjection} and {SequelInjection} hook it into the ORMs.
       class Injection
-        # A preload at a call site. With a declaration, the last association of the path is chosen, not
-        # preloaded, see {Finding}.
+        # A preload at a call site.
+        # With a declaration ({Finding}), the last association of the path is not preloaded: one of its
+        # records is chosen.
         Preload = Struct.new(:locations, :model, :tree, :declaration, :read_at) do
-          # @return [Array<Symbol>] path to the owners of the declared association
+          # @return [Array<Symbol>] the path to the owners of the declared association
           def path = Detect::Preload.names(tree)[0...-1]
         end
         LOCK = Mutex.new
@@ -22,7 +23,7 @@ module Castellan
         @running = 0
 
         class << self
-          # @return [Injection, nil] injection of the current thread
+          # @return [Injection, nil] the injection of the current thread
           def current
             return if @running.zero?
 
@@ -31,7 +32,7 @@ module Castellan
             recording&.observer
           end
 
-          # Counts running injections, so that the hooks do nothing without one.
+          # Counts running injections, so that the hooks return early without one.
           def running
             LOCK.synchronize { @running += 1 }
             yield
@@ -41,7 +42,8 @@ module Castellan
         end
 
         # @param findings [Array<Finding>]
-        # @param loads [Array<Array(String, String)>] models and call sites of the run without the fix
+        # @param loads [Array<Array(String, String)>] models, and the call sites that loaded them without the
+        #   fix
         def initialize(findings, loads)
           @preloads = findings.map { |finding| preload_of(finding, loads) }.uniq
           @chosen = {}.compare_by_identity
@@ -52,22 +54,23 @@ module Castellan
         # (see Recording#query)
         def query(*); end
 
-        # @return [Injection] copy for a thread that starts meanwhile: `@loading` is per thread
+        # @return [Injection] a copy for a thread that starts meanwhile, because `@loading` belongs to one
+        #   thread
         def strand = dup
 
-        # @return [Finding, nil] a finding whose records the run did not load
+        # @return [Finding, nil] a finding whose records were not loaded in the run
         def lost(findings) = findings.zip(@preloads).find { |_, preload| preload && preload.locations.empty? }&.first
 
         # Runs the block with the fixes applied.
-        # @return what the block returned
+        # @return the result of the block
         def apply(&block)
           @chosen.clear
           [ActiveRecordInjection, SequelInjection].each(&:prepare)
           self.class.running { Recording.open(self, &block) }
         end
 
-        # Returns the preloads for records about to be loaded at the current call site; none inside another
-        # load, because a preload's own queries have the same call site.
+        # The preloads for records that the current call site is about to load. Empty inside of another load,
+        # because the queries of a preload have the same call site.
         # @return [Array<Preload>]
         def preloads(model)
           return [] if @loading || (here = location).nil?
@@ -75,7 +78,7 @@ module Castellan
           @preloads.select { |preload| preload.locations.include?(here) && related?(model, preload.model) }
         end
 
-        # Marks the block as one load, see {#preloads}.
+        # Marks the block as a load, see {#preloads}.
         def loading
           before = @loading
           @loading = true
@@ -84,7 +87,6 @@ module Castellan
           @loading = before
         end
 
-        # Applies preloads to loaded records.
         # @param orm [ActiveRecordInjection, SequelInjection]
         def preload(orm, records, preloads)
           loading do
@@ -100,7 +102,8 @@ module Castellan
 
         # @param owner [Object] a record whose association is read
         # @param association [Symbol]
-        # @return [Array, nil] the record chosen for the current call site, if there is one; nil: none was looked for
+        # @return [Array, nil] the chosen record, or an empty Array, for the current call site; nil if none
+        #   was looked for
         def chosen(owner, association)
           known = @chosen[owner]
           return if known.nil? || @loading || (here = location).nil?
@@ -112,7 +115,7 @@ module Castellan
 
         private
 
-        # Loads the record of a declared association for each owner with one query.
+        # Loads the chosen record of each owner with one query.
         def choose(orm, preload, owners)
           declaration = preload.declaration
           association = orm.association(Object.const_get(declaration[:in]), declaration[:association])
@@ -123,8 +126,8 @@ module Castellan
           owners.each { |owner| (@chosen[owner] ||= {})[preload] = records.fetch(owner[held], []).first(1) }
         end
 
-        # Work that was written again (for example in a test) loads at another line than the finding's, so a
-        # single load of the same model is accepted instead.
+        # If the work was written again (for example in a test), its records load at another line than the
+        # finding's. Then the only load of the same model is used.
         def preload_of(finding, loads)
           model = Object.const_get(finding.parent_model)
           locations = [finding.parent_location, *finding.also]

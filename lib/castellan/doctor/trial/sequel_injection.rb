@@ -3,14 +3,14 @@
 module Castellan
   module Doctor
     class Trial
-      # Hooks an {Injection} into Sequel, at the first trial. Without a trial the hooks do nothing.
+      # Hooks an {Injection} into Sequel at the first trial. The hooks do nothing outside of a trial.
       #
       #   SequelInjection.prepare
       #
-      # Loads associations eagerly after the records, as Sequel does, so that no dataset changes. `each` reads
-      # all records first, as the fix does.
+      # Like Sequel, loads associations after the records, so that the dataset itself does not change. `each`
+      # reads all records first, as with the real fix.
       module SequelInjection
-        # Prepended to Sequel::Dataset.
+        # For Sequel::Dataset.
         module Datasets
           def each(&block)
             injection = Injection.current
@@ -37,20 +37,20 @@ module Castellan
         end
 
         class << self
-          # Prepends the hooks if Sequel is loaded.
           def prepare
             Sequel::Dataset.prepend(Datasets) if defined?(Sequel::Dataset)
           end
 
-          # @return [Array<Preload>] preloads for the records of a dataset; rows of an eager graph become
-          #   records only after all are read
+          # An eager graph has no row_proc, because it builds the records after it has read all rows.
+          # @return [Array<Preload>] the preloads for the records of a dataset
           def preloads(injection, dataset)
             records = dataset.respond_to?(:model) && (dataset.row_proc || dataset.opts[:eager_graph])
             records ? injection.preloads(dataset.model) : []
           end
 
-          # Runs the block and applies the preloads to the records that it loads, unless it loads only one.
-          # @return what the block returns
+          # Runs the block and applies the preloads to the records that it loads, unless it loads a single
+          # record.
+          # @return the result of the block
           def around(injection, dataset)
             preloads = preloads(injection, dataset)
             found = injection.loading { yield }
@@ -58,14 +58,13 @@ module Castellan
             found
           end
 
-          # @return [Array, nil] records chosen for the association of this dataset
+          # @return [Array, nil] the records that a declared fix chose for the association of this dataset
           def chosen(dataset)
             injection = Injection.current or return
             reflection, owner = dataset.opts.values_at(:association_reflection, :model_object)
             injection.chosen(owner, reflection[:name]) if reflection && owner && dataset.row_proc
           end
 
-          # Skips associations that are already loaded.
           # (see ActiveRecordInjection.load)
           def load(records, tree)
             return if records.empty?

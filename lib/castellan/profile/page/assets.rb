@@ -3,7 +3,7 @@
 module Castellan
   module Profile
     class Page
-      # Finds the page's files by the name in their URL: looks names up in a list, never in a directory.
+      # Finds the files of the page by the name in their URL, in a list of names.
       #
       #   Assets.find("page.css").content_type            # => "text/css; charset=utf-8"
       #   Assets.find("speedscope/index.html").content    # => "<!DOCTYPE html>…"
@@ -24,18 +24,17 @@ module Castellan
                    .merge(SPEEDSCOPE.to_h { |name| ["speedscope/#{name}", File.join(VENDOR, name)] }).freeze
         private_constant :OWN, :SPEEDSCOPE, :VENDOR, :PATHS
 
-        # A file, read on each use because requests for the page are rare.
+        # A file. Not cached, because requests for the page are rare.
         Asset = Struct.new(:name, :path) do
-          # @return [String]
           def content = File.binread(path)
 
-          # @return [String] UTF-8, without the reference to a source map, which the gem does not include
+          # @return [String] UTF-8, without the source map comment, because the gem does not contain source
+          #   maps
           def text = content.force_encoding(Encoding::UTF_8).gsub(%r{^(?://|/\*)# sourceMappingURL=.*$\n?}, "")
 
           # @return [String]
           def content_type = TYPES.fetch(File.extname(path))
 
-          # @return [Boolean]
           def speedscope? = name.start_with?("speedscope/")
         end
 
@@ -45,9 +44,9 @@ module Castellan
           path = PATHS[name] and Asset.new(name, path)
         end
 
-        # @param ending [String] end of the file name, because the rest changes with speedscope's version
+        # @param ending [String] the end of the file name; the rest changes with speedscope's version
         # @return [Asset]
-        # @raise [KeyError] if no file matches
+        # @raise [KeyError] if there is no such file
         def self.speedscope(ending)
           name = PATHS.keys.find { |key| key.start_with?("speedscope/") && key.end_with?(ending) }
           Asset.new(name, PATHS.fetch(name))

@@ -3,7 +3,7 @@
 module Castellan
   module Profile
     class Page
-      # Compares two requests: figures, statements, findings and memory; renders the page that shows them.
+      # Renders the comparison of two requests: figures, statements, findings and memory.
       #
       #   comparison = Comparison.new(before, after, root: "/castellan")
       #   comparison.figures.first      # => the duration: before, after, verdict
@@ -12,7 +12,7 @@ module Castellan
       class Comparison < View
         template "comparison_page"
 
-        # Smaller relative differences of durations are noise; counts are compared exactly.
+        # Durations that differ by less are the same. Counts are compared exactly.
         SAME = 0.05
         FIGURES = {
           "Time" => [:duration, :duration_ns.to_proc],
@@ -32,7 +32,7 @@ module Castellan
         MOST_ROWS = 25
         private_constant :SAME, :FIGURES, :MARKS, :MOST_ROWS
 
-        # `unit` is :duration, :count or :bytes; `before` and `after` are nil if not measured.
+        # `unit` is :duration, :count or :bytes; `before` and `after` are nil if they were not measured.
         Figure = Struct.new(:name, :unit, :before, :after) do
           # @return [String, nil] "better", "worse", "same"; nil if a value is missing
           def verdict
@@ -42,14 +42,15 @@ module Castellan
             after < before ? "better" : "worse"
           end
 
-          # @return [Float, nil] ratio of the larger to the smaller value
+          # @return [Float, nil] the larger value divided by the smaller
           def factor
             small, large = [before, after].compact.minmax
             large.fdiv(small) if small&.positive? && before && after
           end
         end
 
-        # A statement (its number and nanoseconds in each request, nil if it was not sent) or a file (its bytes).
+        # A statement, with its count and nanoseconds in each request (nil if not sent), or a file, with its
+        # bytes.
         Row = Struct.new(:name, :before, :after, :before_ns, :after_ns) do
           # @return [String] "gone", "new", "fewer", "more"
           def kind
@@ -59,7 +60,6 @@ module Castellan
             difference.negative? ? "fewer" : "more"
           end
 
-          # @return [Integer]
           def difference = after - before
         end
 
@@ -72,38 +72,37 @@ module Castellan
           @after = after
         end
 
-        # @return [String] the whole page
         def to_s = layout("#{duration(@before.duration_ns)} and #{duration(@after.duration_ns)}", comparison_page)
 
-        # @return [Array<Figure>] duration first, without figures that are zero or nil in both
+        # @return [Array<Figure>] the duration first; without figures that are zero or nil in both requests
         def figures
           all = FIGURES.map { |name, (unit, value)| Figure.new(name, unit, value.call(@before), value.call(@after)) }
           all.reject { |figure| [figure.before, figure.after].all? { |value| value.nil? || value.zero? } }
         end
 
-        # @return [Array<Row>] statements with different counts, largest difference first
+        # @return [Array<Row>] statements with different counts, the largest difference first
         def statements
           differing { |result| QueryGroup.all(result.queries).to_h { |group| [group.fingerprint, [group.count, group.total_ns]] } }
         end
 
         # @param table [Symbol] e.g. :by_file
-        # @return [Array<Row>] largest difference first; empty unless both profiles have memory
+        # @return [Array<Row>] the largest difference first; empty unless both profiles have memory
         def memory(table)
           return [] unless @before.memory && @after.memory
 
           differing { |result| result.memory[table].to_h { |row| [row[:name], [row[:allocated_bytes]]] } }
         end
 
-        # @return [Array<FindingGroup>]
+        # @return [Array<FindingGroup>] only in the first request
         def solved = groups(@before).except(*groups(@after).keys).values
 
-        # @return [Array<FindingGroup>]
+        # @return [Array<FindingGroup>] in both requests
         def remaining = groups(@after).slice(*groups(@before).keys).values
 
-        # @return [Array<FindingGroup>]
+        # @return [Array<FindingGroup>] only in the second request
         def added = groups(@after).except(*groups(@before).keys).values
 
-        # @return [Array<String>] reasons why the figures are hard to compare
+        # @return [Array<String>] why the figures are hard to compare
         def remarks
           [("The depths differ (#{@before.depth}, #{@after.depth}): a deeper profile makes a request slower." if differ?(&:depth)),
            ("The endpoints differ." if differ?(&:endpoint)),
@@ -119,7 +118,7 @@ module Castellan
 
         def any? = [@before, @after].any? { |result| yield(result).to_i.positive? }
 
-        # @yieldreturn [Hash{String => Array}] number, and nanoseconds, by name
+        # @yieldreturn [Hash{String => Array}] the count and the nanoseconds by name
         def differing(&block)
           before, after = [@before, @after].map(&block)
           rows = (before.keys | after.keys).map do |name|
@@ -162,7 +161,7 @@ module Castellan
             tag(:span, Markup.new("#{MARKS.fetch(verdict)} #{change(figure)}"), class: "verdict #{verdict}")
         end
 
-        # On a phone the arrow replaces "less" and "more".
+        # On a phone, an arrow replaces "less" and "more".
         def change(figure)
           if figure.verdict == "same" then "same"
           elsif figure.after.zero? then "gone"

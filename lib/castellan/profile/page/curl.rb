@@ -3,30 +3,29 @@
 module Castellan
   module Profile
     class Page
-      # Formats a request as a curl command. Unrecorded secrets are listed in {#remarks}.
+      # Formats a request as a curl command. {#remarks} lists secrets that are not recorded.
       #
       #   Curl.new(result, origin: "http://localhost:3000").to_s # => "curl 'http://localhost:3000/users?role=1' …"
       #   Curl.new(result, origin: origin, depth: "memory").to_s
       #
-      # All values are quoted for a POSIX shell: paths and headers are untrusted input.
+      # Quotes all values for a POSIX shell, because paths and headers are untrusted input.
       class Curl
-        # curl sets these itself, or they belong to one connection.
+        # Headers that curl sets itself, or that belong to one connection.
         LEFT_OUT = %w[host content-length connection accept-encoding castellan-profile].freeze
         private_constant :LEFT_OUT
 
         # @param result [Result]
         # @param origin [String] e.g. "http://localhost:3000"
-        # @param depth [String, nil] depth of the repeated profile
+        # @param depth [String, nil] the depth for profiling the request again
         def initialize(result, origin:, depth: nil)
           @result = result
           @origin = origin
           @depth = depth
         end
 
-        # @return [String]
         def to_s = ["curl #{quoted("#{@origin}#{target}")}", *literally, *verb, *headers].join(" \\\n  ")
 
-        # @return [Array<String>] what the user must add to the command
+        # @return [Array<String>] what to add to the command
         def remarks
           ["Authorization and cookies are not recorded: add what the request needs.",
            ("Values on the filter list are [FILTERED]: fill them in." if @result.query.to_s.include?("[FILTERED]")),
@@ -35,7 +34,7 @@ module Castellan
 
         private
 
-        # Some servers decode the path, so unsafe bytes are percent-encoded again.
+        # Encodes unsafe bytes again, because some servers decode the path.
         def target
           text = "#{@result.path}#{"?#{@result.query}" unless @result.query.to_s.empty?}"
           text.b.gsub(/[^!-~]|#/n) { |byte| format("%%%02X", byte.ord) }
@@ -55,7 +54,8 @@ module Castellan
           kept.map { |name, value| "-H #{quoted(value.to_s.empty? ? "#{name};" : "#{name}: #{value}")}" } # curl drops "name: "
         end
 
-        # curl expands `[` and `{`, as in `page[size]=10`, and resolves `/../`; these options prevent both.
+        # These options stop curl from expanding `[` and `{`, as in `page[size]=10`, and from resolving
+        # `/../`.
         def literally
           [("--globoff" if target.match?(/[\[\]{}]/)), ("--path-as-is" if target.match?(%r{/(?:\.|%2e){1,2}(?:[/?]|\z)}i))].compact
         end

@@ -5,14 +5,14 @@ require "json"
 module Castellan
   module Profile
     class Page
-      # Renders one request as a standalone HTML file, with styles, scripts and the flame graph inlined.
+      # Renders one request as a standalone HTML file that contains its styles, scripts and flame graph.
       #
       #   File.write("profile.html", Castellan::Profile::Page::Export.new(result).to_s)
       #
       # Its Content-Security-Policy allows scripts and styles by hash. A policy in a meta element cannot
-      # forbid framing, so a script hides the page in a frame; a server should send {#headers}. speedscope
-      # runs in a srcdoc frame and gets the profile by a paste event, because a local file may not load
-      # another one.
+      # forbid framing, so a script hides the page inside a frame; a server should also send {#headers}.
+      # speedscope runs in a srcdoc frame and receives the profile as a paste event, because a local file may
+      # not load another one.
       class Export < ResultView
         HAND_OVER = <<~JS
           addEventListener("load", () => {
@@ -25,15 +25,15 @@ module Castellan
         private_constant :HAND_OVER, :UNFRAMED
 
         # @param result [Result]
-        # @param origin [String, nil] for the curl command; default the recorded Host, or localhost
+        # @param origin [String, nil] for the curl command; by default the recorded Host, or localhost
         def initialize(result, origin: nil)
           super(result, origin: origin || "http://#{result.headers["host"] || "localhost"}", root: "")
         end
 
-        # @return [Hash{String => String}] response headers for serving the file
+        # @return [Hash{String => String}] response headers for a server that sends the file
         def headers = Policy.headers(policy).merge("content-type" => "text/html; charset=utf-8")
 
-        # @return [String] the Content-Security-Policy in the file
+        # @return [String] the Content-Security-Policy of the file
         def policy
           flame = !result.flame.nil?
           Policy.of_file(scripts: [UNFRAMED, text("theme.js"), text("page.js"), *([speedscope, HAND_OVER] if flame)],
@@ -60,7 +60,7 @@ module Castellan
             <!DOCTYPE html><html><head><meta charset="utf-8"><title>speedscope</title><style>#{speedscope_style}</style></head>
             <body><script type="application/json" id="profile">#{profile}</script><script>#{speedscope}</script><script>#{HAND_OVER}</script></body></html>
           HTML
-          Markup.new(ERB::Util.html_escape(html)) # do not reformat: the policy contains the scripts' hashes
+          Markup.new(ERB::Util.html_escape(html)) # do not reformat: the policy contains the hashes of the scripts
         end
 
         def inline(text) = tag(:script, Markup.new(text))
@@ -69,7 +69,7 @@ module Castellan
 
         def speedscope = @speedscope ||= Assets.speedscope(".js").text
 
-        # Without its font, which the reader's monospaced font replaces.
+        # Without speedscope's font; the browser uses its own monospaced font.
         def speedscope_style = @speedscope_style ||= Assets.speedscope(".css").text.gsub(/@font-face\s*\{[^}]*\}/, "")
       end
     end

@@ -3,7 +3,7 @@
 module Castellan
   module Profile
     class Page
-      # Summarizes the main problem of a result in one sentence, and splits its duration into parts.
+      # Describes the main problem of a result in one sentence, and splits the duration into parts.
       #
       #   headline = Headline.new(result)
       #   headline.text   # => "324 of 329 queries repeat: 16.2 ms of 213 ms."
@@ -15,7 +15,7 @@ module Castellan
         PARTS = { sql_ns: "SQL", render_ns: "rendering", cache_ns: "caches", outside_ns: "application code" }.freeze
         private_constant :MOST, :SLOW_NS, :PARTS
 
-        # `kind` is a CSS class of page.css.
+        # `kind` is a CSS class in page.css.
         Part = Struct.new(:kind, :name, :duration_ns)
 
         # @param result [Result]
@@ -24,7 +24,7 @@ module Castellan
           @groups = FindingGroup.all(result.findings)
         end
 
-        # Garbage collection runs within these parts, so it is not one of them.
+        # Without garbage collection, which runs during the parts.
         # @return [Array<Part>] the parts of the duration that are not zero
         def parts
           all = PARTS.map { |key, name| Part.new(key.to_s.delete_suffix("_ns"), name, @result.parts[key].to_i) }
@@ -40,7 +40,7 @@ module Castellan
           end
         end
 
-        # @return [Boolean] whether the next step is code
+        # @return [Boolean] whether the next step is a change of code
         def code? = @groups.any?
 
         # @return [String, nil]

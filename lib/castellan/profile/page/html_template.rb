@@ -5,16 +5,16 @@ require "erb"
 module Castellan
   module Profile
     class Page
-      # ERB template that escapes every inserted value except {Markup}.
+      # Renders an ERB template and escapes every inserted value except {Markup}.
       #
       #   HtmlTemplate.new("<p><%= 'a < b' %></p>").result # => "<p>a &lt; b</p>"
       #
-      # {View.template} compiles it to a method when the class is loaded.
+      # {View.template} compiles it to a method.
       class HtmlTemplate < ERB
         # @param source [String]
         def initialize(source) = super(source, trim_mode: "-")
 
-        # ERB calls this to set how `<%= %>` appends a value.
+        # ERB calls this to choose how `<%= %>` appends a value.
         def set_eoutvar(compiler, eoutvar = "_erbout")
           super
           compiler.insert_cmd = "#{eoutvar} << Castellan::Profile::Page::Markup.of"

@@ -3,10 +3,10 @@
 module Castellan
   module Profile
     class Page
-      # Renders the list of latest requests, with filters and comparison.
+      # Renders the list of the latest requests, with filters and a form to compare two.
       #
       #   IndexView.new(summaries, root: "/castellan", filter: { endpoint: nil, status: "4xx" }).to_s
-      #   IndexView.new(…).rows   # the table alone, which page.js polls
+      #   IndexView.new(…).rows   # only the table, which page.js polls
       class IndexView < View
         template "index_page", "latest", "endpoint_table", "evidence"
 
@@ -14,14 +14,14 @@ module Castellan
         MOST_ENDPOINTS = 8
         private_constant :CLASSES, :MOST_ENDPOINTS
 
-        # Row of the table of endpoints.
+        # A row of the table of endpoints.
         Endpoint = Struct.new(:name, :requests, :median_ns, :queries, :findings)
 
         # @param summaries [Array<ResultSummary>] newest first
-        # @param endpoints [Array<String>] choices of the filter
+        # @param endpoints [Array<String>] the options of the filter
         # @param filter [Hash] `endpoint` and `status` of the query string, or nil
-        # @param limit [Integer] maximal number of listed requests
-        # @param evidence [Array<Finding>] findings across many requests
+        # @param limit [Integer] the most requests to list
+        # @param evidence [Array<Finding>] findings of many requests
         def initialize(summaries, filter:, endpoints: [], limit: summaries.size + 1, evidence: [], **options)
           super(**options)
           @vain = evidence.map { |finding| FindingGroup.new([finding.to_h], []) }
@@ -31,10 +31,9 @@ module Castellan
           @filter = filter
         end
 
-        # @return [String] the whole page
         def to_s = layout("Latest requests", index_page)
 
-        # @return [String] the part of the page that is polled
+        # @return [String] the part of the page that page.js polls
         def rows = latest
 
         private
@@ -45,13 +44,14 @@ module Castellan
 
         def cut? = summaries.size >= @limit
 
-        # Choices of the filter: status classes, the listed statuses, and the selected one.
+        # The options of the filter: status classes, the listed statuses, and the selected one.
         def statuses
           listed = summaries.map(&:status).uniq
           [*CLASSES, *listed.compact.sort.map(&:to_s), ("none" if listed.include?(nil)), @filter[:status]].compact.uniq
         end
 
-        # Memory and sampling profiles are slower, so only SQL profiles are compared for slowness.
+        # Slow requests are found among SQL profiles only, because memory and sampling profiles slow the
+        # request down.
         def undisturbed
           @undisturbed ||= summaries.select { |one| one.depth == "sql" }.then { |found| found.empty? ? summaries : found }
         end
@@ -66,7 +66,6 @@ module Castellan
 
         def slowest_of_all = @slowest_of_all ||= undisturbed.max_by { |one| one.duration_ns.to_i }
 
-        # Endpoints by total time, longest first.
         def by_endpoint
           summaries.group_by(&:endpoint).sort_by { |_, same| -same.sum(&:duration_ns) }.first(MOST_ENDPOINTS).map do |name, same|
             Endpoint.new(name, same.size, median(same.map(&:duration_ns)), median(same.map(&:queries)), same.map(&:findings).max)
@@ -84,7 +83,7 @@ module Castellan
           end
         end
 
-        # The card layout has a label "Findings", so it shows only data-count.
+        # In the card layout the label is "Findings", so the badge shows only data-count.
         def findings_badge(number)
           tag(:span, counted(number, "finding"), class: "badge bad found-count", data_count: count(number))
         end

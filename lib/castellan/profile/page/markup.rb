@@ -11,7 +11,7 @@ module Castellan
       #   Markup.of(Markup.new("<b>"))    # => "<b>"
       class Markup < String
         # @param value [Object]
-        # @return [Markup] value escaped for element content and quoted attributes
+        # @return [Markup] the value, escaped for element content and quoted attributes
         def self.of(value)
           return value if value.is_a?(Markup)
 
@@ -25,7 +25,7 @@ module Castellan
         end
         private_class_method :readable
 
-        # `String#to_s` returns a plain String for a subclass, which the template would escape again.
+        # `String#to_s` would return a plain String, which the template would escape again.
         def to_s = self
       end
     end

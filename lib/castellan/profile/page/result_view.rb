@@ -28,7 +28,6 @@ module Castellan
           @others = others.select { |other| other.id != result.id && comparable?(result, other) }
         end
 
-        # @return [String] the whole page
         def to_s = layout("#{duration(result.duration_ns)} #{name}", result_page)
 
         private
@@ -48,7 +47,7 @@ module Castellan
 
         def drawn = @drawn ||= Timeline.new(result)
 
-        # Number of the finding's group on this page.
+        # The number of the finding's group on this page.
         def finding_number(index) = index && finding_groups.index { |group| group.indexes.include?(index) }&.succ
 
         def finding_link(index)
@@ -57,16 +56,15 @@ module Castellan
           tag(:a, "#{word} #{number}", class: "badge bad", href: "#finding-#{number}")
         end
 
-        # Link to the group with this fingerprint.
         def group_link(fingerprint)
           index = query_groups.first(MOST_GROUPS).index { |group| group.fingerprint == fingerprint }
           index ? "#query-#{index + 1}" : "#queries"
         end
 
-        # Default of "Compare with".
+        # The default of "Compare with".
         def before = previous(result, @others.select { |other| other.at <= result.at }) || @others.last
 
-        # page.js writes the time in the reader's time zone.
+        # In UTC; page.js converts the time to the browser's time zone.
         def choice(other)
           time = Time.at(other.at).utc
           text = "#{time.strftime("%H:%M:%S UTC")} #{other.endpoint || other.path}, #{duration(other.duration_ns)}, " \
@@ -79,20 +77,20 @@ module Castellan
           "process-wide, #{others.zero? ? "no other request ran" : "with #{counted(others, "other request")}"}"
         end
 
-        # @return [Integer, nil] nil if the driver does not report rows
         def rows = result.rows
 
-        # Counts by "document hit".
+        # The number of lookups by layer and outcome: "document hit".
         def cache_outcomes = result.cache.map { |event| "#{event[:layer]} #{event[:outcome]}" }.tally
 
-        # The bytes that were read or written, and the age of the oldest; "-" where the cache does not give them.
+        # The bytes that were read or written, and the age of the oldest entry; "-" if the cache does not
+        # report them.
         def bytes_of(events) = events.any? { |event| event[:bytes] } ? bytes(events.sum { |event| event[:bytes].to_i }) : "-"
         def oldest_of(events) = (age = events.filter_map { |event| event[:age] }.max) ? duration((age * 1_000_000_000).to_i) : "-"
 
-        # Shortens paths of gems and Ruby: "activerecord-7.2.3/lib/active_record/base.rb:9".
+        # Shortens the paths of gems and of Ruby: "activerecord-7.2.3/lib/active_record/base.rb:9".
         def short(path) = path.to_s.sub(%r{\A/.*/gems/(?=[^/]+-\d[^/]*/)}, "").sub(%r{\A/.*/ruby/(?=\d+\.\d+\.\d+/)}, "ruby-")
 
-        # Instructions for recording the same at another depth.
+        # How to record the same request at another depth.
         def deeper(depth)
           return Markup.new("run it with #{tag(:code, "Castellan::Profile.run(depth: \"#{depth}\")")}") if block?
 

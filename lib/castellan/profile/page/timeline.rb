@@ -3,11 +3,11 @@
 module Castellan
   module Profile
     class Page
-      # Lays out a request as a timeline, with a lane per query group, per rendering, and for the caches.
+      # Lays out a request as a timeline with a lane for each query group, each rendering, and the caches.
       #
       #   Timeline.new(result).lanes.first.marks  # => [Mark], in thousandths of the width
       #
-      # Marks that touch or overlap are merged, so 50,000 queries make the page no larger than 500.
+      # Merges marks that touch or overlap, so that 50,000 queries make the page no larger than 500.
       class Timeline
         WIDTH = 1000.0
         LEAST = 1.5
@@ -20,7 +20,8 @@ module Castellan
         Mark = Struct.new(:x, :width, :count, :at_ns, :duration_ns)
 
         # @param result [Result]
-        # @param whole_ns [Integer] duration of the full width, the same for two requests on one scale
+        # @param whole_ns [Integer] the duration of the full width; pass the same for two requests to share a
+        #   scale
         def initialize(result, whole_ns: result.duration_ns)
           @result = result
           @whole_ns = [whole_ns, 1].max
@@ -29,7 +30,7 @@ module Castellan
         # @return [Array<Lane>]
         def lanes = query_lanes + span_lanes + cache_lane
 
-        # @return [Array<(Float, Integer)>] positions on the axis, and their nanoseconds
+        # @return [Array<(Float, Integer)>] positions on the axis and their nanoseconds
         def ticks = (0..TICKS).map { |n| [WIDTH * n / TICKS, @whole_ns * n / TICKS] }
 
         private

@@ -5,9 +5,9 @@ require "uri"
 module Castellan
   module Profile
     class Page
-      # Base class of the views: templates, layout, links and small drawings.
+      # Base class of the views, with templates, the layout, links and small drawings.
       #
-      # {HtmlTemplate} escapes inserted values; create HTML only with templates or {#tag}.
+      # {HtmlTemplate} escapes inserted values. Create HTML only with templates or {#tag}.
       #
       #   class HelloView < View
       #     template "hello"          # hello.html.erb, as the method `hello`
@@ -16,13 +16,13 @@ module Castellan
       #   end
       #   HelloView.new(root: "/castellan").to_s # => "<!DOCTYPE html>…"
       class View
-        # @param names [Array<String>] template files beside this one, without ".html.erb"
-        # @param takes [String] parameter list of the generated methods
+        # @param names [Array<String>] template files in this folder, without ".html.erb"
+        # @param takes [String] the parameters of the generated methods
         def self.template(*names, takes: "")
           names.each do |name|
             path = File.join(__dir__, "#{name}.html.erb")
             source = HtmlTemplate.new(File.read(path, encoding: "UTF-8")).src
-            # ERB#def_method would not resolve the view's constants.
+            # ERB#def_method would not find the constants of the view.
             class_eval("def #{name}_source(#{takes})\n#{source}\nend", path, -1) # rubocop:disable Style/EvalWithLocation
             define_method(name) { |*arguments| Markup.new(send("#{name}_source", *arguments)) }
             private name, "#{name}_source"
@@ -33,20 +33,20 @@ module Castellan
         template "missing_page", takes: "text"
         template "lanes", takes: "timeline"
 
-        # @param root [String] path of the page, with the mount point
+        # @param root [String] the path of the page, including the mount point
         def initialize(root:)
           @root = root
         end
 
         # @param text [String]
-        # @return [String] the page for a 404
+        # @return [String] the page for status 404
         def missing(text) = layout("Not there", missing_page(text))
 
         private
 
         attr_reader :root
 
-        # Content of <head>; an export inlines the files instead.
+        # The content of <head>. An export inlines the files instead.
         def head
           link = tag(:link, rel: "stylesheet", href: "#{root}/assets/page.css")
           icon = tag(:link, rel: "icon", type: "image/svg+xml", href: "#{root}/assets/icon.svg")
@@ -55,11 +55,12 @@ module Castellan
 
         def foot = nil
 
-        # Requests of another endpoint or status do other work, so they are not proposed for comparison.
+        # Requests of another endpoint or status do other work, so they are not suggested for comparison.
         def comparable?(one, other) = one.endpoint == other.endpoint && one.status == other.status
 
         # @param earlier [Array<ResultSummary>] newest first
-        # @return [ResultSummary, nil] the latest with the same endpoint and status, preferably the same depth
+        # @return [ResultSummary, nil] the latest of the same endpoint and status, if possible of the same
+        #   depth
         def previous(one, earlier)
           alike = earlier.select { |other| comparable?(one, other) }
           alike.find { |other| other.depth == one.depth } || alike.first
@@ -114,12 +115,12 @@ module Castellan
           tag(:span, status || "none", class: "badge #{status_class(status)}", title: title)
         end
 
-        # Reason for a missing status.
+        # Why there is no status.
         def unanswered(result) = result.exception ? "nothing was answered" : "the connection was taken over"
 
         def depth_badge(depth) = depth == "sql" ? nil : tag(:span, depth, class: "badge depth")
 
-        # @return [Array<(Float, String, String)>] per tick: percent, text, text alignment
+        # @return [Array<(Float, String, String)>] for each tick the percentage, the text and its alignment
         def ticks(timeline)
           last = timeline.ticks.size - 1
           timeline.ticks.each_with_index.map do |(place, at), index|
@@ -139,7 +140,7 @@ module Castellan
           tag(:svg, path, viewBox: "0 0 24 24", width: 20, height: 20, aria_hidden: "true")
         end
 
-        # Time in UTC; page.js converts it to the reader's time zone.
+        # In UTC; page.js converts it to the browser's time zone.
         def moment(seconds)
           time = Time.at(seconds).utc
           tag(:time, time.strftime("%Y-%m-%d %H:%M:%S UTC"), datetime: timestamp(time))

@@ -10,7 +10,7 @@ module Castellan
     #
     #   bin/rails generate castellan:install   # an initializer and db/migrate/…_add_castellan_versions.rb
     #
-    # Tables that already have versions are skipped, so you can run it again.
+    # May run again: it skips tables that already have versions.
     class InstallGenerator < ::Rails::Generators::Base
       include ::ActiveRecord::Generators::Migration
 
@@ -34,13 +34,13 @@ module Castellan
         "no resource declares `cache :exact` yet; run this again when one does"
       end
 
-      # The first migration gets the short name.
       def migration_name
         first = Dir.glob(File.join(destination_root, "db/migrate/*_add_castellan_versions.rb")).empty?
         first ? "add_castellan_versions" : "add_castellan_versions_of_#{tables.join("_and_").gsub(/\W/, "_")[0, 60]}"
       end
 
-      # @return [Array<String>] the arguments of each line; tables that have a column of `cache by:` name it
+      # @return [Array<String>] the arguments of each line; a table with a column of `cache by:` includes the
+      #   column
       def lines
         by = cached.flat_map { |resource| resource.definition.caching.by }.uniq
         connection = ::ActiveRecord::Base.connection
@@ -50,8 +50,8 @@ module Castellan
         end
       end
 
-      # @return [Array<String>] tables of cached resources' documents, with and without each include, without
-      #   versions
+      # @return [Array<String>] the tables of cached documents, with and without includes, that have no
+      #   versions yet
       def tables
         @tables ||= cached.flat_map { |resource| tables_of(resource) }.uniq.sort.reject { |table| versions.installed?([table]) }
       end
@@ -66,7 +66,7 @@ module Castellan
       def tables_of(resource)
         [nil, *resource.definition.relationships.keys].flat_map do |name|
           resource.document(query: name ? { "include" => name.to_s } : {}).rendering.tables.to_a
-        rescue BadRequest # a relationship that clients may not include
+        rescue BadRequest # clients may not include this relationship
           []
         end
       end

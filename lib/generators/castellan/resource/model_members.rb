@@ -4,7 +4,7 @@ require "active_support/parameter_filter"
 
 module Castellan
   module Generators
-    # Selects a model's columns and associations for its resource, with reasons for those left out.
+    # Selects columns and associations of a model for its resource, and explains what it leaves out.
     #
     #   members = ModelMembers.new(User)
     #   members.attributes      # => ["email", "last_name"]
@@ -14,12 +14,12 @@ module Castellan
     class ModelMembers
       SECRET = /passw|passphrase|passkey|secret|token|digest|salt|crypt|credential|private|api_?key|access_?key|otp|ssn|iban|cvv|
                 card_?number|\Apin\z|_pin\z|session|signature|fingerprint|recovery|backup_code/x
-      # Tables of Rails and gems that do not belong in an API.
+      # Tables of Rails and of gems that do not belong in an API.
       MACHINERY = /\A(?:ActiveStorage|ActionText|ActionMailbox|SolidQueue|PaperTrail)::|(?:\A|::)HABTM_/
       private_constant :SECRET, :MACHINERY
 
       # @param model [Class] ActiveRecord model
-      # @param namespace [Array<String>] underscored namespace of the resource
+      # @param namespace [Array<String>] the underscored namespace of the resource
       def initialize(model, namespace: [])
         @model = model
         @namespace = namespace.map(&:camelize)
@@ -35,7 +35,7 @@ module Castellan
         @secrets ||= columns.select { |name| secret?(name) }
       end
 
-      # @return [Array<String>] columns whose names JSON:API reserves
+      # @return [Array<String>] columns with names that JSON:API reserves
       def reserved
         columns & %w[id type]
       end
@@ -45,7 +45,7 @@ module Castellan
         sorted.first.map(&:first)
       end
 
-      # @return [Array<(String, String)>] declaration, and the reason why it cannot be used yet
+      # @return [Array<(String, String)>] the declaration, and why it cannot be used yet
       def absent
         sorted.last
       end
@@ -72,8 +72,8 @@ module Castellan
         SECRET.match?(name) || filtered?(name) || @model.encrypted_attributes&.include?(name.to_sym) || false
       end
 
-      # Parameters that Rails filters from logs are secrets, too, except e-mail addresses, which Rails also
-      # filters.
+      # Parameters that Rails filters from logs are secrets, except e-mail addresses, which Rails filters,
+      # too.
       def filtered?(name)
         !name.include?("mail") && ActiveSupport::ParameterFilter.new(@model.filter_attributes).filter(name => "x")[name] != "x"
       end
@@ -96,7 +96,7 @@ module Castellan
         reflection.macro == :has_and_belongs_to_many ? :has_many : reflection.macro
       end
 
-      # The default name comes from the association, not from its class.
+      # The default resource comes from the name of the association, not from its class.
       def option(reflection)
         own = resource_name(reflection)
         ", resource: #{own.inspect}" unless own.nil? || own == default_name(reflection) || resource?(default_name(reflection))
@@ -115,14 +115,14 @@ module Castellan
         "#{Inflector.classify(reflection.name)}Resource"
       end
 
-      # @return [String, nil] name by the association's class; nil if that is unknown
+      # @return [String, nil] the resource named after the association's class; nil if the class is unknown
       def resource_name(reflection)
         "#{reflection.klass.name}Resource" unless reflection.polymorphic?
       rescue NameError
         nil
       end
 
-      # Looks the name up like {Resource::ResourceName}.
+      # The same lookup as in {Resource::ResourceName}.
       def resource?(name)
         own = [*@namespace, name].join("::")
         return true if own == "#{@model.name}Resource"

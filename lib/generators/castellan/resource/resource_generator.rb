@@ -7,15 +7,15 @@ require "castellan/nearest"
 require_relative "model_members"
 
 module Castellan
-  # Generators for `bin/rails generate castellan:…`.
+  # The generators for `bin/rails generate castellan:…`.
   module Generators
-    # Writes a resource for a model: its columns and associations, with comments for what is left out.
+    # Writes a resource with the columns and associations of a model, and comments about what is left out.
     #
     #   bin/rails generate castellan:resource User          # app/resources/user_resource.rb
     #   bin/rails generate castellan:resource Admin::User   # app/resources/admin/user_resource.rb
     #
-    # Columns that look secret (filtered parameters, digests, tokens, encrypted attributes) are left out and
-    # listed. An association without a resource is written as a comment, because a resource that names it
+    # Leaves out columns that look secret (filtered parameters, digests, tokens, encrypted attributes) and
+    # lists them. An association without a resource becomes a comment, because a resource that declares it
     # would not boot.
     class ResourceGenerator < ::Rails::Generators::NamedBase
       source_root File.expand_path("templates", __dir__)

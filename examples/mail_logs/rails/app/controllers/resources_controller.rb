@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Base class of the controllers: jsonapi-resources' metal controller with bearer-token authentication.
+# Base class of the controllers: the metal controller of jsonapi-resources, with bearer tokens.
 class ResourcesController < JSONAPI::ResourceControllerMetal
   include AbstractController::Callbacks
 

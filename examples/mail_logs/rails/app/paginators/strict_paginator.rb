@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# jsonapi-resources' pagination, with a 400 for two requests that it answers with a 500: `page[]=3`, and a number
-# whose offset overflows the database's integer. It also accepts `3abc` as 3; this class accepts only digits.
+# Paginates like jsonapi-resources, but accepts only digits: there `3abc` is 3, and two requests are a 500,
+# `page[]=3` and a number whose offset overflows the integers of the database. Here both are a 400.
 #
 #   class MailLogResource < JSONAPI::Resource
 #     paginator :strict

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Posts
-  # The whole body from the cache. It depends on the viewer, so the viewer is in the key and the response is private.
+  # Caches the whole body. It depends on the viewer, so the viewer is part of the key and the response is
+  # private.
   class DocumentController < ApplicationController
     def index
       keep_private

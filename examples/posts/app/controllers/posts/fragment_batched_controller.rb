@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Posts
-  # The same, with one query for the viewer's attribute of all posts.
+  # The same, with a single query for the viewer's attribute of all posts.
   class FragmentBatchedController < ApplicationController
     def index
       posts = current_user.posts.listed.preload(:author)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Posts
-  # Corrected: inserts the viewer's attribute into each cached post, with one query per post.
+  # Corrected: adds the viewer's attribute to each cached post, with one query per post.
   class FragmentController < ApplicationController
     def index
       posts = current_user.posts.listed.preload(:author)

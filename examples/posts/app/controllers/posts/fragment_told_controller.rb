@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Posts
-  # As published, and wrong: `map` returns the value of the assignment, so the response is an array of booleans.
+  # As published, and wrong: `map` returns the results of the assignments, so the response is an array of
+  # booleans.
   class FragmentToldController < ApplicationController
     def index
       posts = current_user.posts.listed.preload(:author)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Posts
-  # As it was: models to hashes to JSON for every request.
+  # The original: converts models to hashes and to JSON for every request.
   class NaiveController < ApplicationController
     def index
       posts = current_user.posts.published

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Posts
-  # Corrected: the validator contains the count and the latest date of everything in the body.
+  # Corrected: the validator contains the count and the latest change of everything in the body.
   class NotModifiedController < ApplicationController
     def index
       posts = current_user.posts.published

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Posts
-  # As published, and wrong: the newest post does not change if a post is deleted, a comment is added, or an author
-  # is renamed.
+  # As published, and wrong: the newest post stays the same when a post is deleted, a comment is added, or an
+  # author is renamed.
   class NotModifiedToldController < ApplicationController
     def index
       posts = current_user.posts.published

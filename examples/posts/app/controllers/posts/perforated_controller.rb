@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Posts
-  # Corrected: the key of each cached post is the post and its author. Only stale posts are rendered again.
+  # Corrected: the key of a cached post contains its author. Renders only stale posts again.
   class PerforatedController < ApplicationController
     def index
       posts = current_user.posts.listed.preload(:author)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Posts
-  # As published, and wrong after an author's edit: each post is cached with its author, but only the post is in the
+  # As published, and wrong after an author was edited: the author is part of the cached post, but not of its
   # key.
   class PerforatedToldController < ApplicationController
     def index

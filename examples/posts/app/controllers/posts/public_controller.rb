@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
 module Posts
-  # The newest posts of all authors: the same for all viewers, so the response is public and one cached body serves
-  # all.
+  # The newest posts of all authors. They are the same for all viewers, so the response is public, and all
+  # viewers
+  # share one cached body.
   class PublicController < ApplicationController
     skip_before_action :authenticate
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Posts
-  # A smaller body: without the comments, which `/posts/:id` sends on request.
+  # A smaller body without comments; clients request them at `/posts/:id`.
   class SummaryController < ApplicationController
     def index
       keep_private

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Users
-  # The original index: the serializer of `show`, and associations that load one user at a time.
+  # The original index: uses the serializer of `show`, and loads associations for one user at a time.
   class BaselineController < ApplicationController
     def index
       users = User.joins(:roles).where(roles: { title: titles }).distinct.order(:id)

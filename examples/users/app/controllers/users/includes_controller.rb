@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Users
-  # Corrected: a subquery selects the users; the eager load reads all their roles and groups.
+  # Corrected: a subquery selects the users, so that the eager load reads all of their roles and groups.
   class IncludesController < ApplicationController
     def index
       users = User.holding(titles).includes(:roles, :groups)

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Users
-  # As published, and wrong: the condition turns the eager load into a JOIN, so a user's other roles are missing.
+  # As published, and wrong: the condition turns the eager load into a JOIN, so other roles of the users are
+  # missing.
   class IncludesToldController < ApplicationController
     def index
       users = User.includes(:roles, :groups).where(roles: { title: titles }).order(:id)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Users
-  # A separate serializer for the index, with only the fields that the front end uses.
+  # A separate serializer for the index, with only the fields that the front end needs.
   class IndexSerializerController < ApplicationController
     def index
       users = User.holding(titles).includes(:roles, :groups)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Users
-  # The same document from a faster serializer; jsonapi-serializer used to be called fast_jsonapi.
+  # The same document with a faster serializer; jsonapi-serializer was called fast_jsonapi before.
   class JsonapiSerializerController < ApplicationController
     def index
       users = User.holding(titles).includes(:roles, :groups, :employee, :last_login_token)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Users
-  # Corrected: the association selects the newest token, one row per user.
+  # Corrected: the association selects the newest token, so there is one row per user.
   class LastLoginController < ApplicationController
     def index
       users = User.holding(titles)

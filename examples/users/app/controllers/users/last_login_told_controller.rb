@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
 module Users
-  # As published, and wrong: the scoped association has no order, so eager loading reads all tokens and keeps the
-  # oldest.
+  # As published, and wrong: the association has a scope without an order, so eager loading reads all tokens
+  # and
+  # uses the oldest.
   class LastLoginToldController < ApplicationController
     def index
       users = User.holding(titles)

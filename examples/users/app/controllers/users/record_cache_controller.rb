@@ -1,9 +1,11 @@
 # frozen_string_literal: true
 
 module Users
-  # Corrected: joins the cached texts into one JSON:API document and loads only users that are not cached.
-  # A user's version is its `updated_at`, which related models touch; writes without models (SQL, `insert_all`)
-  # appear after 12 hours.
+  # Corrected: joins the cached texts into one JSON:API document, and loads only the users that are not
+  # cached.
+  # The version of a user is `updated_at`, which related models touch. Writes without models (SQL,
+  # `insert_all`)
+  # become visible after 12 hours.
   class RecordCacheController < ApplicationController
     ENTRY = { namespace: "users/record_cache", expires_in: 12.hours }.freeze
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Users
-  # As published, and wrong: joins the cached texts of the users with commas, which is not a JSON document.
+  # As published, and wrong: joins the cached texts with commas, which is not JSON.
   class RecordCacheToldController < ApplicationController
     def index
       users = User.holding(titles).includes(:roles, :groups, :employee, :last_login_token)
