@@ -1,0 +1,86 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/printed_proxies"
+
+# The directives of `cache_control` that nginx, Varnish and HAProxy follow; docs/proxies.md has the same table.
+class PurgeDirectivesTest < Minitest::Test
+  include PrintedProxies
+
+  DECLARED = {
+    "max_age" => { max_age: 1 },
+    "s_maxage" => { max_age: 60, s_maxage: 1 },
+    "longer_s_maxage" => { max_age: 1, s_maxage: 60 },
+    "revalidate" => { s_maxage: 1, stale_while_revalidate: 60 },
+    "if_error" => { s_maxage: 1, stale_if_error: 60 },
+    "both" => { s_maxage: 1, stale_while_revalidate: 60, stale_if_error: 600 },
+    "short" => { s_maxage: 1, stale_while_revalidate: 1, stale_if_error: 1 },
+    "cdn" => { cdn: { max_age: 60 } }
+  }.transform_values { |options| Castellan::HTTP::CacheControl.new(**options).shared }.freeze
+
+  # The responses at once and after the lifetime; with 503 from the application; after a connection that it closes.
+  COMMON = { "max_age" => %i[hit new error error], "s_maxage" => %i[hit new error error],
+             "longer_s_maxage" => %i[hit hit hit hit], "short" => %i[hit new error error],
+             "cdn" => %i[new new error error] }.freeze
+
+  def setup
+    @number = 0
+    @lock = Mutex.new
+    @failing = nil
+  end
+
+  # nginx follows stale-if-error only if the application sends no response at all.
+  def test_nginx_follows_declared_lifetimes_and_stale_while_revalidate
+    behind("nginx") do |url|
+      assert_responses url, "revalidate" => %i[hit hit hit hit], "both" => %i[hit hit hit hit],
+                            "if_error" => %i[hit new error hit]
+    end
+  end
+
+  def test_nginx_names_expired_and_stale_documents_in_cache_status
+    behind("nginx") do |url|
+      2.times { assert_match(/MISS|HIT/, get(url, "s_maxage")["cache-status"]) }
+      get(url, "revalidate")
+      sleep 2.1
+      assert_equal "nginx; detail=EXPIRED", get(url, "s_maxage")["cache-status"]
+      assert_equal "nginx; detail=STALE", get(url, "revalidate")["cache-status"]
+    end
+  end
+
+  private
+
+  def behind(kind, &block)
+    Castellan::TestServers.puma(method(:answer)) { |url| with_proxy(kind, URI(url).port, &block) }
+  end
+
+  def answer(env)
+    env["rack.hijack"].call.close if @failing == :closed
+    if @failing
+      return [503, { "content-type" => "text/plain" }, ["down"]]
+    end
+
+    fields = { "content-type" => "application/json", "cache-tag" => "a", "surrogate-key" => "a" }
+    number = @lock.synchronize { @number += 1 }
+    [200, fields.merge(DECLARED.fetch(env["PATH_INFO"][1..])), ["v#{number}"]]
+  end
+
+  def assert_responses(url, expected)
+    expected = COMMON.merge(expected)
+    bodies = -> { expected.to_h { |name, _| [name, get(url, name)] } }
+    first = bodies.call
+    healthy = [bodies.call, sleep(3.1) && bodies.call]
+    sleep 3.1
+    failing = [true, :closed].map { |failing| (@failing = failing) && bodies.call }
+    seen = expected.to_h do |name, _|
+      [name, healthy.map { |responses| responses[name].body == first[name].body ? :hit : :new } +
+             failing.map { |responses| responses[name].code == "200" ? :hit : :error }]
+    end
+    assert_equal expected, seen
+    fields = failing.flat_map(&:values).flat_map { |response| response.to_hash.keys }
+    assert_empty fields & %w[cache-tag surrogate-key castellan-revalidate castellan-if-error castellan-tags]
+  end
+
+  def get(url, name, fields = {})
+    Net::HTTP.get_response(URI("#{url}/#{name}"), "accept" => "application/json, */*", **fields)
+  end
+end
