@@ -15,6 +15,7 @@ class PurgeDirectivesTest < Minitest::Test
     "if_error" => { s_maxage: 1, stale_if_error: 60 },
     "both" => { s_maxage: 1, stale_while_revalidate: 60, stale_if_error: 600 },
     "short" => { s_maxage: 1, stale_while_revalidate: 1, stale_if_error: 1 },
+    "short_revalidate" => { s_maxage: 1, stale_while_revalidate: 1, stale_if_error: 60 },
     "cdn" => { cdn: { max_age: 60 } }
   }.transform_values { |options| Castellan::HTTP::CacheControl.new(**options).shared }.freeze
 
@@ -47,6 +48,46 @@ class PurgeDirectivesTest < Minitest::Test
     end
   end
 
+  def test_varnish_follows_declared_lifetimes_and_both_stale_directives
+    behind("varnish") do |url|
+      assert_responses url, "revalidate" => %i[hit hit hit hit], "both" => %i[hit hit hit hit],
+                            "if_error" => %i[hit new hit hit]
+    end
+  end
+
+  def test_varnish_sends_stale_documents_to_simultaneous_clients_and_recovers
+    behind("varnish") do |url|
+      old = %w[if_error short_revalidate].to_h { |name| [name, get(url, name).body] }
+      sleep 3.1
+      @failing = 0.3
+      old.each do |name, body|
+        assert_equal [body] * 8, Array.new(8) { Thread.new { get(url, name).body } }.map(&:value), name
+      end
+      @failing = nil
+      old.each { |name, body| refute_equal body, get(url, name).body }
+    end
+  end
+
+  def test_varnish_never_sends_a_purged_document_while_the_application_fails
+    behind("varnish") do |url|
+      %w[revalidate if_error].each { |name| get(url, name) }
+      sleep 2.1
+      Castellan::Purge::Varnish.new(url).purge(%w[a])
+      @failing = true
+      assert_equal %w[503 503], (%w[revalidate if_error].map { |name| get(url, name).code })
+    end
+  end
+
+  def test_varnish_does_not_obey_a_client_that_sends_its_internal_field
+    behind("varnish") do |url|
+      old = get(url, "if_error").body
+      sleep 2.1
+      refute_equal old, get(url, "if_error", "castellan-stale" => "failed").body
+      @failing = true
+      assert_equal "503", get(url, "s_maxage", "castellan-stale" => "if-error").code
+    end
+  end
+
   private
 
   def behind(kind, &block)
@@ -56,6 +97,7 @@ class PurgeDirectivesTest < Minitest::Test
   def answer(env)
     env["rack.hijack"].call.close if @failing == :closed
     if @failing
+      sleep @failing if @failing.is_a?(Numeric)
       return [503, { "content-type" => "text/plain" }, ["down"]]
     end
 
