@@ -88,6 +88,15 @@ class PurgeDirectivesTest < Minitest::Test
     end
   end
 
+  def test_haproxy_follows_declared_lifetimes_and_never_sends_stale_documents
+    behind("haproxy") do |url|
+      assert_responses url, "revalidate" => %i[hit new error error], "both" => %i[hit new error error],
+                            "if_error" => %i[hit new error error]
+      assert_equal "HAProxy; hit", get(url, "longer_s_maxage")["cache-status"]
+      assert_equal "HAProxy; fwd=miss", get(url, "cdn")["cache-status"]
+    end
+  end
+
   private
 
   def behind(kind, &block)
