@@ -74,7 +74,7 @@ class PurgeDirectivesTest < Minitest::Test
       sleep 2.1
       Castellan::Purge::Varnish.new(url).purge(%w[a])
       @failing = true
-      assert_equal %w[503 503], (%w[revalidate if_error].map { |name| get(url, name).code })
+      %w[revalidate if_error].each { |name| assert_equal "503", get(url, name).code }
     end
   end
 
@@ -123,8 +123,8 @@ class PurgeDirectivesTest < Minitest::Test
     sleep 3.1
     failing = [true, :closed].map { |failing| (@failing = failing) && bodies.call }
     seen = expected.to_h do |name, _|
-      [name, healthy.map { |responses| responses[name].body == first[name].body ? :hit : :new } +
-             failing.map { |responses| responses[name].code == "200" ? :hit : :error }]
+      old = healthy.map { |responses| responses[name].body == first[name].body ? :hit : :new }
+      [name, old + failing.map { |responses| responses[name].code == "200" ? :hit : :error }]
     end
     assert_equal expected, seen
     fields = failing.flat_map(&:values).flat_map { |response| response.to_hash.keys }
