@@ -3,7 +3,7 @@
 require "test_helper"
 require "support/printed_proxies"
 
-# The directives of `cache_control` that nginx, Varnish and HAProxy follow; docs/proxies.md has the same table.
+# The directives of `cache_control` that nginx, Varnish and HAProxy follow, as in the table of docs/proxies.md.
 class PurgeDirectivesTest < Minitest::Test
   include PrintedProxies
 
@@ -19,7 +19,7 @@ class PurgeDirectivesTest < Minitest::Test
     "cdn" => { cdn: { max_age: 60 } }
   }.transform_values { |options| Castellan::HTTP::CacheControl.new(**options).shared }.freeze
 
-  # The responses at once and after the lifetime; with 503 from the application; after a connection that it closes.
+  # The responses at once, after the lifetime, to 503 of the application, and to a connection that it closes.
   COMMON = { "max_age" => %i[hit new error error], "s_maxage" => %i[hit new error error],
              "longer_s_maxage" => %i[hit hit hit hit], "short" => %i[hit new error error],
              "cdn" => %i[new new error error] }.freeze

@@ -67,16 +67,6 @@ class PurgeProxiesTest < Minitest::Test
     end
   end
 
-  def test_wrong_arguments_print_a_correction
-    { [] => "write nginx, varnish or haproxy", %w[squid] => "not squid", %w[nginx --only /a] => "--only needs --rest",
-      ["nginx", "--app", "http://x/; }"] => "", ["varnish", "--only", "/a\"; }", "--rest", "http://b"] => "write a path",
-      %w[nginx --purger all] => "write an address" }.each do |arguments, message|
-      err = StringIO.new
-      assert_equal 2, Castellan::CLI.call(["proxy", *arguments], out: StringIO.new, err: err)
-      assert_includes err.string, message
-    end
-  end
-
   private
 
   def serve

@@ -27,7 +27,9 @@ module PrintedProxies
       Dir.mktmpdir do |dir|
         listen = servers.free_port
         conf = printed(kind, port, "--listen", listen.to_s, "--dir", dir, *options)
-        servers.nginx(port, "location / { return 404; }", http: conf) { |_, nginx| yield "http://127.0.0.1:#{listen}", nginx }
+        servers.nginx(port, "location / { return 404; }", http: conf) do |_, nginx|
+          yield "http://127.0.0.1:#{listen}", nginx
+        end
       end
     end
   end
@@ -36,7 +38,8 @@ module PrintedProxies
   def printed(kind, port, *options)
     out = StringIO.new
     err = StringIO.new
-    status = Castellan::CLI.call(["proxy", kind, "--app", "http://127.0.0.1:#{port}", *options], out: out, err: err)
+    arguments = ["proxy", kind, "--app", "http://127.0.0.1:#{port}", *options]
+    status = Castellan::CLI.call(arguments, out: out, err: err)
     assert_equal 0, status, err.string
     out.string
   end
