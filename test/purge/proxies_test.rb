@@ -58,7 +58,7 @@ class PurgeProxiesTest < Minitest::Test
   end
 
   def test_only_some_paths_go_to_castellan
-    old = ->(env) { [200, { "content-type" => "text/plain" }, ["old #{env["PATH_INFO"]}"]] }
+    old = ->(env) { [200, { "content-type" => "text/plain" }, ["old #{env["PATH_INFO"]} #{env["HTTP_X_FORWARDED_HOST"]}"]] }
     Castellan::TestServers.puma(old) do |rest|
       serve do |port|
         options = ["--only", "/tags", "--rest", rest]
@@ -110,12 +110,12 @@ class PurgeProxiesTest < Minitest::Test
 
   def check_split(url)
     assert_equal "http", tag_name(url, 3)
-    assert_equal "old /posts", get("#{url}/posts").body
-    assert_equal "old /tagsoup", get("#{url}/tagsoup").body
+    assert_equal "old /posts ", get("#{url}/posts").body
+    assert_equal "old /tagsoup a.org", get("#{url}/tagsoup", "x-forwarded-host" => "a.org").body
   end
 
-  def get(url)
-    Net::HTTP.get_response(URI(url), "accept" => "application/vnd.api+json")
+  def get(url, fields = {})
+    Net::HTTP.get_response(URI(url), { "accept" => "application/vnd.api+json", **fields })
   end
 
   def tag_name(url, id)

@@ -20,7 +20,11 @@ module Castellan
       PATH = %r{\A(?:/[\w.~-]+)+/?\z}
       ADDRESS = %r{\A[\h.:]+(?:/\d+)?\z}
       PORTS = 1..65_535
-      private_constant :KINDS, :URL, :PATH, :ADDRESS, :PORTS
+      # Applications build URLs from these fields, which are not part of the cache key: a client could change the
+      # URLs in the documents of other clients.
+      UNKEYED = %w[Forwarded X-Forwarded-Host X-Forwarded-Port X-Forwarded-Prefix X-Forwarded-Scheme
+                   X-Forwarded-Server X-Forwarded-Ssl X-Host X-Original-Host X-Original-URL X-Rewrite-URL].freeze
+      private_constant :KINDS, :URL, :PATH, :ADDRESS, :PORTS, :UNKEYED
 
       def self.summary = "prints a configuration of nginx, Varnish or HAProxy in front of an application"
 
