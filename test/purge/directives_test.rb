@@ -27,7 +27,7 @@ class PurgeDirectivesTest < Minitest::Test
   def setup
     @number = 0
     @lock = Mutex.new
-    @failing = nil
+    @failing = @slow = nil
   end
 
   # nginx follows stale-if-error only if the application sends no response at all.
@@ -97,10 +97,33 @@ class PurgeDirectivesTest < Minitest::Test
     end
   end
 
+  # The requests that 8 clients cause: of a missing document, an expired one, and one with stale-while-revalidate.
+  def test_simultaneous_requests_for_one_document
+    { "nginx" => [1, :many, 1], "varnish" => [1, 1, 1], "haproxy" => %i[many many many] }.each do |kind, expected|
+      behind(kind) do |url|
+        counts = [count(url, "s_maxage")]
+        count(url, "revalidate")
+        sleep 2.1
+        assert_equal expected, counts + [count(url, "s_maxage"), count(url, "revalidate")], kind
+      end
+    end
+  end
+
   private
 
+  # Waits for the request in the background as well.
+  def count(url, name)
+    @slow = 0.4
+    before = @number
+    Array.new(8) { Thread.new { get(url, name) } }.each(&:join)
+    sleep 0.5
+    @number - before > 1 ? :many : 1
+  ensure
+    @slow = nil
+  end
+
   def behind(kind, &block)
-    Castellan::TestServers.puma(method(:answer)) { |url| with_proxy(kind, URI(url).port, &block) }
+    Castellan::TestServers.puma(method(:answer), threads: 16) { |url| with_proxy(kind, URI(url).port, &block) }
   end
 
   def answer(env)
@@ -112,6 +135,7 @@ class PurgeDirectivesTest < Minitest::Test
 
     fields = { "content-type" => "application/json", "cache-tag" => "a", "surrogate-key" => "a" }
     number = @lock.synchronize { @number += 1 }
+    sleep @slow if @slow
     [200, fields.merge(DECLARED.fetch(env["PATH_INFO"][1..])), ["v#{number}"]]
   end
 
