@@ -6,7 +6,7 @@ require_relative "clock"
 module Castellan
   # Removes documents from the proxies and CDNs in front of the application when a record in them has changed.
   #
-  #   PURGE = Castellan::Purge.new(ActiveRecord::Base, [Castellan::Purge::Varnish.new("http://127.0.0.1:6081")])
+  #   PURGE = Castellan::Purge.new(ActiveRecord::Base, Castellan::Purge::Varnish.new("http://127.0.0.1:6081"))
   #
   #   run Castellan.app {                      # config.ru
   #     resource PostResource                  # cache_control s_maxage: 600
@@ -26,17 +26,17 @@ module Castellan
     attr_reader :proxies
 
     # @param source [Class, Object] ActiveRecord::Base or a subclass, or a Sequel::Database
-    # @param proxies [Array<#purge>] {Varnish}, {Refresh} (nginx, HAProxy), {Fastly}, {Cloudflare}, or an object with
-    #   `purge(tags)` that raises when it failed
+    # @param proxies [#purge, Array<#purge>] {Varnish}, {Refresh} (nginx, HAProxy), {Fastly}, {Cloudflare}, or an
+    #   object with `purge(tags)` that raises when it failed
     # @param again_after [Numeric, nil] seconds after which a purge is sent once more; nil: never
     # @param log [#call, nil] called with a line when a proxy fails; default standard error
     # @raise [ConfigurationError]
     def initialize(source, proxies, again_after: 1, log: nil)
-      wrong = proxies.find { |proxy| !proxy.respond_to?(:purge) }
-      raise ConfigurationError, "Purge needs proxies with a method purge(tags), got #{wrong.inspect}" if wrong
+      @proxies = (proxies.is_a?(Array) ? proxies.dup : [proxies]).freeze
+      wrong = @proxies.reject { |proxy| proxy.respond_to?(:purge) }
+      refuse(wrong.empty? ? "an empty Array" : wrong.map(&:inspect).join(", ")) unless wrong.empty? && @proxies.any?
 
       @outbox = Outbox.new(source)
-      @proxies = proxies.dup.freeze
       @again_after = again_after
       @log = log || ->(line) { warn(line) }
       @noting = @proxies.grep(Refresh)
@@ -93,6 +93,13 @@ module Castellan
     # @raise [Error] if a proxy fails; the notes stay
     def call
       Worker.new(@outbox, @proxies, again_after: nil, log: @log).send_noted
+    end
+
+    private
+
+    def refuse(got)
+      raise ConfigurationError, "Purge.new needs one proxy or an Array of them, such as " \
+                                "Castellan::Purge::Varnish.new(\"http://127.0.0.1:6081\") or an object with purge(tags); got #{got}"
     end
   end
 end

@@ -45,7 +45,22 @@ class PurgeApisTest < Minitest::Test
 
   def test_a_url_that_is_none_is_refused
     assert_raises(Castellan::ConfigurationError) { Castellan::Purge::Varnish.new("127.0.0.1:6081") }
-    assert_raises(Castellan::ConfigurationError) { Castellan::Purge.new(nil, [:varnish]) }
+  end
+
+  def test_one_proxy_needs_no_array
+    source = Class.new { def self.connection_pool; end }
+    proxy = Castellan::Purge::Varnish.new("http://127.0.0.1:6081")
+    [proxy, [proxy]].each { |proxies| assert_equal [proxy], Castellan::Purge.new(source, proxies).proxies }
+  end
+
+  def test_proxies_that_cannot_purge_are_refused_with_an_example
+    fastly = Castellan::Purge::Fastly.new(service: "abc", token: "secret")
+    { [] => "an empty Array", nil => "nil", "http://127.0.0.1:6081" => '"http://127.0.0.1:6081"',
+      Castellan::Purge::Varnish => "Castellan::Purge::Varnish", [fastly, :varnish] => ":varnish" }.each do |proxies, got|
+      error = assert_raises(Castellan::ConfigurationError) { Castellan::Purge.new(nil, proxies) }
+      assert_includes error.message, 'such as Castellan::Purge::Varnish.new("http://127.0.0.1:6081")'
+      assert error.message.end_with?("; got #{got}"), error.message
+    end
   end
 
   private

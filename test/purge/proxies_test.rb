@@ -1,11 +1,13 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "net/http"
 require "serve/journal_requests"
+require "support/printed_proxies"
 
 # Real proxies with the configuration that `castellan proxy` prints, in front of a server: a change reaches them, and only what it concerns.
 class PurgeProxiesTest < Minitest::Test
+  include PrintedProxies
+
   def setup
     needs :postgres
     @journal = Journal.active_record(:postgres)
@@ -20,32 +22,19 @@ class PurgeProxiesTest < Minitest::Test
   end
 
   def test_varnish
-    needs :varnish
-    serve do |port|
-      Castellan::TestServers.varnish(port, vcl: printed("varnish", port)) { |url| check(url, Castellan::Purge::Varnish.new(url)) }
-    end
+    serve { |port| with_proxy("varnish", port) { |url| check(url, Castellan::Purge::Varnish.new(url)) } }
   end
 
   def test_nginx
-    needs :nginx
-    serve do |port|
-      listen = free_port
-      conf = printed("nginx", port, "--listen", listen.to_s, "--dir", Dir.mktmpdir)
-      Castellan::TestServers.nginx(port, "location / { return 404; }", http: conf) do
-        check("http://127.0.0.1:#{listen}", Castellan::Purge::Refresh.new("http://127.0.0.1:#{listen}"))
-      end
-    end
+    serve { |port| with_proxy("nginx", port) { |url| check(url, Castellan::Purge::Refresh.new(url)) } }
   end
 
   def test_haproxy
-    needs :haproxy
     serve do |port|
-      server = Castellan::TestServers.haproxy { |listen| printed("haproxy", port, "--listen", listen.to_s) }
-      url = "http://127.0.0.1:#{server.port}"
-      check(url, Castellan::Purge::Refresh.new(url, timeout: 0.5))
-      check_stopped(url, server.pid)
-    ensure
-      server&.stop
+      with_proxy("haproxy", port) do |url, server|
+        check(url, Castellan::Purge::Refresh.new(url, timeout: 0.5))
+        check_stopped(url, server.pid)
+      end
     end
   end
 
@@ -69,28 +58,12 @@ class PurgeProxiesTest < Minitest::Test
   end
 
   def test_only_some_paths_go_to_castellan
-    needs :nginx, :varnish, :haproxy
-    old = ->(env) { [200, { "content-type" => "text/plain" }, ["old #{env["PATH_INFO"]}"]] }
+    old = ->(env) { [200, { "content-type" => "text/plain" }, ["old #{env["PATH_INFO"]} #{env["HTTP_X_FORWARDED_HOST"]}"]] }
     Castellan::TestServers.puma(old) do |rest|
       serve do |port|
         options = ["--only", "/tags", "--rest", rest]
-        Castellan::TestServers.varnish(port, vcl: printed("varnish", port, *options)) { |url| check_split(url) }
-        server = Castellan::TestServers.haproxy { |listen| printed("haproxy", port, "--listen", listen.to_s, *options) }
-        check_split("http://127.0.0.1:#{server.port}")
-        server.stop
-        conf = printed("nginx", port, "--listen", (listen = free_port).to_s, "--dir", Dir.mktmpdir, *options)
-        Castellan::TestServers.nginx(port, "location / { return 404; }", http: conf) { check_split("http://127.0.0.1:#{listen}") }
+        %w[varnish haproxy nginx].each { |kind| with_proxy(kind, port, *options) { |url| check_split(url) } }
       end
-    end
-  end
-
-  def test_wrong_arguments_print_a_correction
-    { [] => "write nginx, varnish or haproxy", %w[squid] => "not squid", %w[nginx --only /a] => "--only needs --rest",
-      ["nginx", "--app", "http://x/; }"] => "", ["varnish", "--only", "/a\"; }", "--rest", "http://b"] => "write a path",
-      %w[nginx --purger all] => "write an address" }.each do |arguments, message|
-      err = StringIO.new
-      assert_equal 2, Castellan::CLI.call(["proxy", *arguments], out: StringIO.new, err: err)
-      assert_includes err.string, message
     end
   end
 
@@ -137,18 +110,12 @@ class PurgeProxiesTest < Minitest::Test
 
   def check_split(url)
     assert_equal "http", tag_name(url, 3)
-    assert_equal "old /posts", get("#{url}/posts").body
-    assert_equal "old /tagsoup", get("#{url}/tagsoup").body
+    assert_equal "old /posts ", get("#{url}/posts").body
+    assert_equal "old /tagsoup a.org", get("#{url}/tagsoup", "x-forwarded-host" => "a.org").body
   end
 
-  def printed(kind, port, *options)
-    out = StringIO.new
-    assert_equal 0, Castellan::CLI.call(["proxy", kind, "--app", "http://127.0.0.1:#{port}", *options], out: out)
-    out.string
-  end
-
-  def get(url)
-    Net::HTTP.get_response(URI(url), "accept" => "application/vnd.api+json")
+  def get(url, fields = {})
+    Net::HTTP.get_response(URI(url), { "accept" => "application/vnd.api+json", **fields })
   end
 
   def tag_name(url, id)
@@ -159,9 +126,5 @@ class PurgeProxiesTest < Minitest::Test
 
   def drained
     Array.new(@asked.size) { @asked.pop }
-  end
-
-  def free_port
-    TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
   end
 end

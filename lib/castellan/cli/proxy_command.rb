@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "erb"
+require "ipaddr"
 require "uri"
 
 module Castellan
@@ -15,7 +16,16 @@ module Castellan
     class ProxyCommand < Command
       KINDS = %w[nginx varnish haproxy].freeze
       USAGE = "castellan proxy nginx|varnish|haproxy [options] > FILE"
-      private_constant :KINDS
+      # A value must not end the statement of the configuration that it is written into.
+      URL = %r{\Ahttp://(?:[\w.-]+|\[[\h:.]+\])(?::\d+)?/?\z}i
+      PATH = %r{\A(?:/[\w.~-]+)+/?\z}
+      ADDRESS = %r{\A[\h.:]+(?:/\d+)?\z}
+      PORTS = 1..65_535
+      # Applications build URLs from these fields, which are not part of the cache key: a client could change the
+      # URLs in the documents of other clients.
+      UNKEYED = %w[Forwarded X-Forwarded-Host X-Forwarded-Port X-Forwarded-Prefix X-Forwarded-Scheme
+                   X-Forwarded-Server X-Forwarded-Ssl X-Host X-Original-Host X-Original-URL X-Rewrite-URL].freeze
+      private_constant :KINDS, :URL, :PATH, :ADDRESS, :PORTS, :UNKEYED
 
       def self.summary = "prints a configuration of nginx, Varnish or HAProxy in front of an application"
 
@@ -25,6 +35,7 @@ module Castellan
         raise WrongArguments, "write nginx, varnish or haproxy#{", not #{[kind, *others].join(" ")}" if kind}" \
           unless KINDS.include?(kind) && others.empty?
         raise WrongArguments, "--only needs --rest, the URL of the application that answers everything else" if @only.any? && @rest.nil?
+        raise WrongArguments, "--rest needs --only, the paths that go to Castellan" if @rest && @only.empty?
 
         @out.puts ERB.new(File.read(File.join(__dir__, "proxy_command", "#{kind}.erb")), trim_mode: "-").result(binding)
         0
@@ -37,33 +48,53 @@ module Castellan
         @purgers = %w[127.0.0.1 ::1]
         @dir = "/var/cache/castellan"
         parser.on("--app URL", "the application of Castellan (#{@app})") { |url| @app = url(url) }
-        parser.on("--listen PORT", Integer, "the port of the proxy, nginx and HAProxy (#{@listen})") { |port| @listen = port }
-        parser.on("--only PATH,…", Array, "only these paths go to Castellan") { |paths| @only = paths.map { |path| path!(path) } }
+        parser.on("--listen PORT", Integer, "the port of the proxy, nginx and HAProxy (#{@listen})") do |port|
+          @listen = port!(port)
+        end
+        parser.on("--only PATH,…", Array, "only these paths go to Castellan") do |paths|
+          @only = list(paths, :path!)
+        end
         parser.on("--rest URL", "the application that answers all other paths") { |url| @rest = url(url) }
-        parser.on("--purger ADDRESS,…", Array, "who may purge (#{@purgers.join(",")})") { |all| @purgers = all.map { |one| address!(one) } }
+        parser.on("--purger ADDRESS,…", Array, "who may purge (#{@purgers.join(",")})") do |addresses|
+          @purgers = list(addresses, :address!)
+        end
         parser.on("--dir PATH", "where nginx keeps its files (#{@dir})") { |dir| @dir = path!(dir) }
       end
 
-      def url(text)
-        uri = URI.parse(text)
-        return text.chomp("/") if uri.is_a?(URI::HTTP) && uri.host && uri.path.delete("/").empty?
-
-        raise OptionParser::InvalidArgument, "#{text}: write a URL without a path, such as http://127.0.0.1:9292"
-      rescue URI::InvalidURIError
-        raise OptionParser::InvalidArgument, "#{text} is no URL"
+      # OptionParser turns "" into [] and "a,,b" into ["a", nil, "b"].
+      def list(texts, check)
+        (texts.empty? ? [""] : texts).map { |text| send(check, text.to_s) }.uniq
       end
 
-      # Rejects values that would end the configuration statement in which they are inserted.
-      def path!(text)
-        return text.chomp("/") if text.match?(%r{\A/[\w./~%-]+\z})
+      def url(text)
+        return text.chomp("/") if text.match?(URL) && PORTS.cover?(URI.parse(text).port)
 
-        raise OptionParser::InvalidArgument, "#{text}: write a path, such as /mail-logs"
+        refuse(text, "write http, a host and a port, such as http://127.0.0.1:9292")
+      rescue URI::InvalidURIError
+        refuse(text, "not a URL")
+      end
+
+      def port!(number)
+        PORTS.cover?(number) ? number : refuse(number, "write a port from 1 to 65535")
+      end
+
+      def path!(text)
+        return text.chomp("/") if text.match?(PATH)
+
+        refuse(text, "write a path of letters, digits and . _ ~ -, such as /mail-logs")
       end
 
       def address!(text)
-        return text if text.match?(%r{\A[\h.:]+(?:/\d+)?\z})
+        return refuse(text, "write an address or a network, such as 10.0.0.0/8") unless text.match?(ADDRESS)
 
-        raise OptionParser::InvalidArgument, "#{text}: write an address or a network, such as 10.0.0.0/8"
+        address = IPAddr.new(text)
+        text.include?("/") ? "#{address}/#{address.prefix}" : address.to_s
+      rescue IPAddr::Error
+        refuse(text, "not an address or a network")
+      end
+
+      def refuse(value, reason)
+        raise OptionParser::InvalidArgument, "#{value.inspect}: #{reason}"
       end
 
       def host(url) = URI.parse(url).host

@@ -4,7 +4,7 @@ module Castellan
   class Purge
     # Purges {HTTPCache}, the middleware, by tags.
     #
-    #   Castellan::Purge.new(ActiveRecord::Base, [Castellan::Purge::Middleware.new(store)])
+    #   Castellan::Purge.new(ActiveRecord::Base, Castellan::Purge::Middleware.new(store))
     class Middleware
       # @param store [Object] the {Store} of the middleware, shared by the processes
       def initialize(store)

@@ -1,0 +1,161 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/printed_proxies"
+
+# The directives of `cache_control` that nginx, Varnish and HAProxy follow, as in the table of docs/proxies.md.
+class PurgeDirectivesTest < Minitest::Test
+  include PrintedProxies
+
+  DECLARED = {
+    "max_age" => { max_age: 1 },
+    "s_maxage" => { max_age: 60, s_maxage: 1 },
+    "longer_s_maxage" => { max_age: 1, s_maxage: 60 },
+    "revalidate" => { s_maxage: 1, stale_while_revalidate: 60 },
+    "if_error" => { s_maxage: 1, stale_if_error: 60 },
+    "both" => { s_maxage: 1, stale_while_revalidate: 60, stale_if_error: 600 },
+    "short" => { s_maxage: 1, stale_while_revalidate: 1, stale_if_error: 1 },
+    "short_revalidate" => { s_maxage: 1, stale_while_revalidate: 1, stale_if_error: 60 },
+    "cdn" => { cdn: { max_age: 60 } }
+  }.transform_values { |options| Castellan::HTTP::CacheControl.new(**options).shared }.freeze
+
+  # The responses at once, after the lifetime, to 503 of the application, and to a connection that it closes.
+  COMMON = { "max_age" => %i[hit new error error], "s_maxage" => %i[hit new error error],
+             "longer_s_maxage" => %i[hit hit hit hit], "short" => %i[hit new error error],
+             "cdn" => %i[new new error error] }.freeze
+
+  def setup
+    @number = 0
+    @lock = Mutex.new
+    @failing = @slow = nil
+  end
+
+  # nginx follows stale-if-error only if the application sends no response at all.
+  def test_nginx_follows_declared_lifetimes_and_stale_while_revalidate
+    behind("nginx") do |url|
+      assert_responses url, "revalidate" => %i[hit hit hit hit], "both" => %i[hit hit hit hit],
+                            "if_error" => %i[hit new error hit]
+    end
+  end
+
+  def test_nginx_names_expired_and_stale_documents_in_cache_status
+    behind("nginx") do |url|
+      2.times { assert_match(/MISS|HIT/, get(url, "s_maxage")["cache-status"]) }
+      get(url, "revalidate")
+      sleep 2.1
+      assert_equal "nginx; detail=EXPIRED", get(url, "s_maxage")["cache-status"]
+      assert_equal "nginx; detail=STALE", get(url, "revalidate")["cache-status"]
+    end
+  end
+
+  def test_varnish_follows_declared_lifetimes_and_both_stale_directives
+    behind("varnish") do |url|
+      assert_responses url, "revalidate" => %i[hit hit hit hit], "both" => %i[hit hit hit hit],
+                            "if_error" => %i[hit new hit hit]
+    end
+  end
+
+  def test_varnish_sends_stale_documents_to_simultaneous_clients_and_recovers
+    behind("varnish") do |url|
+      old = %w[if_error short_revalidate].to_h { |name| [name, get(url, name).body] }
+      sleep 3.1
+      @failing = 0.3
+      old.each do |name, body|
+        assert_equal [body] * 8, Array.new(8) { Thread.new { get(url, name).body } }.map(&:value), name
+      end
+      @failing = nil
+      old.each { |name, body| refute_equal body, get(url, name).body }
+    end
+  end
+
+  def test_varnish_never_sends_a_purged_document_while_the_application_fails
+    behind("varnish") do |url|
+      %w[revalidate if_error].each { |name| get(url, name) }
+      sleep 2.1
+      Castellan::Purge::Varnish.new(url).purge(%w[a])
+      @failing = true
+      %w[revalidate if_error].each { |name| assert_equal "503", get(url, name).code }
+    end
+  end
+
+  def test_varnish_does_not_obey_a_client_that_sends_its_internal_field
+    behind("varnish") do |url|
+      old = get(url, "if_error").body
+      sleep 2.1
+      refute_equal old, get(url, "if_error", "castellan-stale" => "failed").body
+      @failing = true
+      assert_equal "503", get(url, "s_maxage", "castellan-stale" => "if-error").code
+    end
+  end
+
+  def test_haproxy_follows_declared_lifetimes_and_never_sends_stale_documents
+    behind("haproxy") do |url|
+      assert_responses url, "revalidate" => %i[hit new error error], "both" => %i[hit new error error],
+                            "if_error" => %i[hit new error error]
+      assert_equal "HAProxy; hit", get(url, "longer_s_maxage")["cache-status"]
+      assert_equal "HAProxy; fwd=miss", get(url, "cdn")["cache-status"]
+    end
+  end
+
+  # The requests that 8 clients cause: of a missing document, an expired one, and one with stale-while-revalidate.
+  def test_simultaneous_requests_for_one_document
+    { "nginx" => [1, :many, 1], "varnish" => [1, 1, 1], "haproxy" => %i[many many many] }.each do |kind, expected|
+      behind(kind) do |url|
+        counts = [count(url, "s_maxage")]
+        count(url, "revalidate")
+        sleep 2.1
+        assert_equal expected, counts + [count(url, "s_maxage"), count(url, "revalidate")], kind
+      end
+    end
+  end
+
+  private
+
+  # Waits for the request in the background as well.
+  def count(url, name)
+    @slow = 0.4
+    before = @number
+    Array.new(8) { Thread.new { get(url, name) } }.each(&:join)
+    sleep 0.5
+    @number - before > 1 ? :many : 1
+  ensure
+    @slow = nil
+  end
+
+  def behind(kind, &block)
+    Castellan::TestServers.puma(method(:answer), threads: 16) { |url| with_proxy(kind, URI(url).port, &block) }
+  end
+
+  def answer(env)
+    env["rack.hijack"].call.close if @failing == :closed
+    if @failing
+      sleep @failing if @failing.is_a?(Numeric)
+      return [503, { "content-type" => "text/plain" }, ["down"]]
+    end
+
+    fields = { "content-type" => "application/json", "cache-tag" => "a", "surrogate-key" => "a" }
+    number = @lock.synchronize { @number += 1 }
+    sleep @slow if @slow
+    [200, fields.merge(DECLARED.fetch(env["PATH_INFO"][1..])), ["v#{number}"]]
+  end
+
+  def assert_responses(url, expected)
+    expected = COMMON.merge(expected)
+    bodies = -> { expected.to_h { |name, _| [name, get(url, name)] } }
+    first = bodies.call
+    healthy = [bodies.call, sleep(3.1) && bodies.call]
+    sleep 3.1
+    failing = [true, :closed].map { |failing| (@failing = failing) && bodies.call }
+    seen = expected.to_h do |name, _|
+      old = healthy.map { |responses| responses[name].body == first[name].body ? :hit : :new }
+      [name, old + failing.map { |responses| responses[name].code == "200" ? :hit : :error }]
+    end
+    assert_equal expected, seen
+    fields = failing.flat_map(&:values).flat_map { |response| response.to_hash.keys }
+    assert_empty fields & %w[cache-tag surrogate-key castellan-revalidate castellan-if-error castellan-tags]
+  end
+
+  def get(url, name, fields = {})
+    Net::HTTP.get_response(URI("#{url}/#{name}"), "accept" => "application/json, */*", **fields)
+  end
+end
