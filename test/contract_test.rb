@@ -192,6 +192,34 @@ class ContractTest < Minitest::Test
     relation.scoping(all_queries: true) { assert_same relation, registry.call.global_current_scope(model) }
   end
 
+  def test_a_thread_has_its_state_in_one_hash_with_these_names
+    state = -> { ActiveSupport::IsolatedExecutionState.context.active_support_execution_state || {} }
+    model = Class.new(ActiveRecord::Base) { self.table_name = "things" }
+    Thread.new do
+      Time.use_zone("Hawaii") { assert_equal "Hawaii", state.call[:time_zone].name }
+      assert_nil state.call[:time_zone]
+      ActiveRecord::Base.connected_to(role: :reading) { assert_equal 1, state.call[:active_record_connected_to_stack].size }
+      assert_empty state.call[:active_record_connected_to_stack]
+      model.unscoped.scoping { assert model.current_scope }
+      assert_same ActiveRecord::Scoping::ScopeRegistry.instance, state.call[:active_record_scope_registry]
+      assert_nil state.call[:active_record_scope_registry].current_scope(model, true)
+      assert_nil state.call[:active_record_connection_handler]
+      ActiveRecord::Base.connection_handler = ActiveRecord::Base.default_connection_handler
+      assert_same ActiveRecord::Base.default_connection_handler, state.call[:active_record_connection_handler]
+    end.join
+  end
+
+  def test_a_pool_that_was_replaced_or_belongs_to_a_parent_process_can_be_recognised
+    record = Class.new(ActiveRecord::Base) { self.abstract_class = true }
+    Object.const_set(:ContractPoolRecord, record)
+    pools = %w[one two].map { |name| record.establish_connection(adapter: "sqlite3", database: "file:#{name}?mode=memory") }
+    assert_equal [false, true], pools.map(&:automatic_reconnect)
+    pools.last.discard!
+    assert_predicate pools.last, :discarded?
+  ensure
+    Object.send(:remove_const, :ContractPoolRecord)
+  end
+
   def test_active_record_finds_the_pool_of_a_role_and_shard
     handler = ActiveRecord::ConnectionAdapters::ConnectionHandler.instance_method(:retrieve_connection_pool)
     assert_empty %i[role shard] - handler.parameters.filter_map { |kind, name| name if kind == :key }

@@ -29,7 +29,8 @@ module Castellan
       return false if state[:time_zone] || elsewhere?(state)
 
       scopes = state[SCOPES] or return true
-      scopes.current_scope(model).nil? && scopes.global_current_scope(model).nil?
+      own = model.base_class? # it inherits no scope
+      scopes.current_scope(model, own).nil? && scopes.global_current_scope(model, own).nil?
     end
 
     def elsewhere?(state)
