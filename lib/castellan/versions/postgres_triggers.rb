@@ -250,7 +250,9 @@ module Castellan
 
           "castellan_version_by(#{relation(table)}, #{literal(column)}, $#{parameter += 1}::text)"
         end
-        "SELECT #{versions.join(" || '.' || ")} WHERE txid_current_if_assigned() IS NULL"
+        versions = versions.join(" || '.' || ")
+        versions = "coalesce((#{plain(counters)}), #{versions})" if parameter.zero?
+        "SELECT #{versions} WHERE txid_current_if_assigned() IS NULL"
       end
 
       # @return [nil] PostgreSQL has no cheaper statement
@@ -349,6 +351,26 @@ module Castellan
         SQL
       end
 
+      # Reads the versions of several tables at once, in about half of the time of the functions. One sum is enough, because
+      # every committed change increases it.
+      # @return [String] SELECT of one text; no row where a table needs {FUNCTIONS}: with partitions or inheritance, where a
+      #   subscription exists, and where a version is unknown
+      def plain(tables)
+        oids = "ARRAY[#{tables.map { |table| relation(table) }.join(", ")}]::oid[]"
+        <<~SQL
+          SELECT triggers.token || '-' || counters.n FROM (
+            SELECT string_agg(c.xmin::text || '-' || t.xmin::text, '.' ORDER BY c.oid) AS token
+            FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
+            WHERE c.oid = ANY (#{oids}) AND c.relkind = 'r' AND NOT c.relrowsecurity AND NOT c.relhassubclass AND t.tgenabled = 'A'
+            HAVING count(*) = #{tables.size}
+          ) triggers, (
+            SELECT sum(n) AS n FROM castellan_versions WHERE relation = ANY (#{oids}) HAVING count(DISTINCT relation) = #{tables.size}
+          ) counters
+          WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel)
+            AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_inherits WHERE inhrelid = ANY (#{oids}))
+        SQL
+      end
+
       # Resolved on each execution, because the search path may change and a table may be recreated.
       def relation(table)
         "to_regclass(#{literal(quote(table))})"
@@ -365,7 +387,7 @@ module Castellan
       def literal(text)
         "'#{text.gsub("'", "''")}'"
       end
-      private_class_method :create_function, :install_family, :install_by, :each_of_family, :relation, :regclass
+      private_class_method :create_function, :install_family, :install_by, :each_of_family, :plain, :relation, :regclass
       private_class_method :quote, :literal
     end
   end
