@@ -83,11 +83,12 @@ module Castellan
         @pages = builder.html
         @tracing = builder.tracing
         @around = [builder.log, builder.tracing].compact.freeze
-        @open = @authentication.nil? && @around.empty? && @pages.nil? && @frame.own.empty? && builder.replication.nil?
+        open = @authentication.nil? && @around.empty? && @pages.nil? && @frame.own.empty? && builder.replication.nil?
         @endpoints = builder.resources.to_h do |path, (resource, scope, asked)|
           check(resource)
           [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?, frame: @frame)]
         end.freeze
+        @keeping = @endpoints.select { |_, endpoint| open && endpoint.keeps? }.freeze
         @replicas = replicas(builder) if builder.replication
         @operations_path = builder.operations_path
         @operations = Operations.new(self) if @operations_path
@@ -100,7 +101,7 @@ module Castellan
       # @param env [Hash] Rack's environment
       # @return [Array] Rack's response; a client's mistake is answered with 4xx and a JSON:API error document
       def call(env)
-        kept = @endpoints[env["PATH_INFO"]]&.kept(env) if @open
+        kept = @keeping[env["PATH_INFO"]]&.kept(env)
         return kept if kept
 
         response = @pages&.wanted?(env) ? @pages.call(env, self, @frame.prefix(env)) { |asked| answered(asked) } : answered(env)

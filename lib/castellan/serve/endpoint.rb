@@ -134,12 +134,15 @@ module Castellan
         rendered(env, id, document).tap { |response| keeper.note_request(request, document.rendering) if response.first == 200 }
       end
 
-      # Answers a GET of the collection as nobody, where a kept document is the answer and the client negotiates nothing.
+      # @return [Boolean] whether {#kept} may have a response: its documents are cached, and they are those of all rows
+      def keeps? = !@hits.nil? && @scope.nil?
+
+      # Responds to a GET of the collection from a cached document, for a client that negotiates nothing.
       # @param env [Hash] Rack's environment
       # @return [Array, nil] Rack's response
       def kept(env)
         keeper = Castellan.keeper
-        return unless keeper && @scope.nil? && hits?(env) && env["REQUEST_METHOD"] == "GET" && env["CONTENT_TYPE"].nil? &&
+        return unless keeper && hits?(env) && env["REQUEST_METHOD"] == "GET" && env["CONTENT_TYPE"].nil? &&
                       accepts?(env["HTTP_ACCEPT"])
 
         hit(env, nil, nil, :all, keeper, request(env, nil))
