@@ -13,7 +13,8 @@ module Castellan
       BINARY = "b"
       TEXT = "t"
       PARTS = [String, Symbol, Integer, true, false, nil].freeze
-      private_constant :BINARY, :TEXT, :PARTS
+      FOREVER = Cache::Freshness.new
+      private_constant :BINARY, :TEXT, :PARTS, :FOREVER
 
       # @param store [Object] see {Store}
       # @param versions [#current, nil] see {Versions}; nil: everything is computed
@@ -23,6 +24,7 @@ module Castellan
         @exact = versions.is_a?(Versions::NotifiedVersions) ? versions.exact : versions
         @revision = revision
         @layer = Cache::DocumentLayer.new(store: store, name: :fetch, log: log)
+        @outage = Outage.new(@layer)
         @tables = BoundedCache.new
         @freshness = BoundedCache.new
       end
@@ -43,7 +45,7 @@ module Castellan
 
         times = [expires_in, stale_while_revalidate, stale_if_error]
         freshness = @freshness.fetch(times) { freshness(*times) }
-        name, digest = keys(key, depends_on, vary, notified, timed: expires_in)
+        name, digest = keys(key, depends_on, vary, notified, freshness)
         return checked(key, yield) unless digest
 
         kept = @layer.fetch(digest, freshness: freshness, latest: (name if freshness.stale?)) { sealed(key, yield) }
@@ -53,14 +55,14 @@ module Castellan
       # @param (see #fetch)
       # @return [String, nil] a quoted entity tag, without running a serializer; nil where the version is not known
       def etag(key, depends_on:, vary: nil, notified: false)
-        _, digest = keys(key, depends_on, vary, notified, timed: false)
+        _, digest = keys(key, depends_on, vary, notified, FOREVER)
         %("#{digest.delete_prefix(Cache::Key::PREFIX)}") if digest
       end
 
       private
 
       # @return [Array(String, String), nil] the key without the version, and with it; nil where nothing is kept
-      def keys(key, depends_on, vary, notified, timed:)
+      def keys(key, depends_on, vary, notified, freshness)
         checked_part("the key", key)
         checked_part("vary:", vary) unless vary.nil?
         raise ConfigurationError, "Castellan.cache.fetch needs a key, such as [\"posts\", params[:page]], got #{key.inspect}" \
@@ -69,19 +71,23 @@ module Castellan
         dependencies = dependencies(depends_on)
         return if Castellan.off?
 
-        found = @versions && versioned(key, vary, dependencies, notified, timed)
+        found = @versions && versioned(key, vary, dependencies, notified, freshness)
         Recording.current&.notify(:fetched, key, dependencies.map(&:table), found&.last)
         found
       end
 
-      def versioned(key, vary, dependencies, notified, timed)
+      def versioned(key, vary, dependencies, notified, freshness)
         raise ConfigurationError, "nothing ends these bytes: write depends_on: [Post, \"comments\"] or expires_in: 60" \
-          if dependencies.empty? && !timed
+          if dependencies.empty? && !freshness.expires_in
 
         versions = notified ? @versions : @exact
-        version = dependencies.empty? ? "" : versions.current(dependencies)
-        name = [VERSION, "fetch", @revision.to_s, key, vary, dependencies.map(&:table)]
-        [Cache::Key.for(name), Cache::Key.for([*name, version])] if version
+        parts = [VERSION, "fetch", @revision.to_s, key, vary, dependencies.map(&:table)]
+        name = Cache::Key.for(parts)
+        digest = @outage.key(freshness, -> { name }) do |failed|
+          version = dependencies.empty? ? "" : versions.current(dependencies, &failed)
+          version && Cache::Key.for([*parts, version])
+        end
+        [name, digest] if digest
       end
 
       def dependencies(given)

@@ -42,7 +42,9 @@ module Castellan
       end
 
       # @param dependencies [Array<Dependency>]
-      # @return [String, nil] nil if the version is unknown: respond without the cache
+      # @yieldparam error [StandardError] of the driver, if the database fails
+      # @return [String, nil] nil if the version is unknown: respond without the cache. The query for the data
+      #   raises the error of the database
       def current(dependencies)
         return if Castellan.off?
         return "0" if dependencies.empty?
@@ -53,6 +55,11 @@ module Castellan
         return of_tables(statement) unless postgres? && @connections.place == RawConnections::HOME
 
         statement.shared.call { of_tables(statement) }
+      rescue reader.class::ERROR => error
+        @log.call("castellan: answers are not cached, because the version cannot be read: #{error.message}") unless @failed
+        @failed = true
+        yield error if block_given?
+        nil
       end
 
       # @param model [Object] a model or dataset
@@ -84,6 +91,8 @@ module Castellan
       # @return [Boolean] whether each write to the tables sends a notification
       def notifies?(tables)
         postgres? && read { |raw| reader.value(raw, triggers.notifies(tables)) }.to_s.start_with?("t")
+      rescue reader.class::ERROR
+        false
       end
 
       private
@@ -113,13 +122,8 @@ module Castellan
         (@dialect ||= @connections.dialect) == :postgres
       end
 
-      # Returns nil if the database fails; the query for the data raises the error.
       def read
         @connections.with { |raw| ready?(raw) ? yield(raw) : nil }.tap { @failed = false if @failed }
-      rescue reader.class::ERROR => error
-        @log.call("castellan: answers are not cached, because the version cannot be read: #{error.message}") unless @failed
-        @failed = true
-        nil
       end
 
       # Checks that the counters exist: otherwise the SELECT fails and aborts a transaction on PostgreSQL.
