@@ -62,7 +62,7 @@ module Castellan
         @around = asked.slice(:meta, :links)
         @fixed = asked.except(:meta, :links).freeze
         @authenticated = authenticated
-        @cache_control = HTTP::CacheControl.new(**(resource.definition.cache_control || {}))
+        @cache_control = Document.cache_control_of(resource.definition)
         @vary = authenticated ? "accept, authorization" : "accept"
         @vary_with_coding = "#{@vary}, accept-encoding"
         format = asked[:format] || resource.definition.document_format
@@ -255,8 +255,9 @@ module Castellan
 
       def rendered(env, id, document)
         vary = encode(document.rendering, env)
-        purged = @frame.purge && purged?(document, env, vary)
-        headers = { "etag" => document.rendering.etag, "vary" => vary, **cache_control(document, purged) }
+        document.public! unless @authenticated
+        purged = CacheFields.purged?(@frame.purge, document, env, vary)
+        headers = { "etag" => document.rendering.etag, "vary" => vary, **CacheFields.of(document, @frame.purge, purged) }
         case precondition(env, document, id, headers["etag"])
         when :not_modified then Endpoint.not_modified(headers)
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
@@ -297,21 +298,6 @@ module Castellan
         adapter = @resource.checked_rows
         seen = Rows::ViewerScopes.new(viewer).narrow(definition, adapter, (adapter.scopes.from(all) unless :all.equal?(all)))
         Rows::ViewerScopes::ScopedRows.new(definition, adapter, seen).narrow(type.resource.checked_rows.scopes.all)
-      end
-
-      # Per-viewer values are private, also where nobody is authenticated.
-      def cache_control(document, purged)
-        return @cache_control.private if @authenticated || document.rendering.plan.holes.any?
-
-        @frame.purge.nil? || purged ? @cache_control.shared : ALWAYS_ASK.shared
-      end
-
-      # Proxies may not keep a document whose changes would not be noticed, nor bytes that may be stale: they would ask for them after the
-      # purge, and keep them.
-      def purged?(document, env, vary)
-        rendering = document.rendering
-        !@authenticated && !several_tables? && rendering.plan.holes.empty? && !rendering.definition.caching&.stale? &&
-          @frame.purge.covers?(rendering, env, vary)
       end
 
       # Clients choose among the members that the fixed parameters leave. A wrong one is the developer's mistake.
