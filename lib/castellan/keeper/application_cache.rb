@@ -45,11 +45,8 @@ module Castellan
 
         times = [expires_in, stale_while_revalidate, stale_if_error]
         freshness = @freshness.fetch(times) { freshness(*times) }
-        name, digest = keys(key, depends_on, vary, notified, freshness)
-        return checked(key, yield) unless digest
-
-        kept = @layer.fetch(digest, freshness: freshness, latest: (name if freshness.stale?)) { sealed(key, yield) }
-        kept && opened(kept)
+        tracing = Castellan.tracing or return kept(key, depends_on, vary, notified, freshness, &block)
+        tracing.fetch { kept(key, depends_on, vary, notified, freshness, &block) }
       end
 
       # @param (see #fetch)
@@ -60,6 +57,14 @@ module Castellan
       end
 
       private
+
+      def kept(key, depends_on, vary, notified, freshness)
+        name, digest = keys(key, depends_on, vary, notified, freshness)
+        return checked(key, yield) unless digest
+
+        kept = @layer.fetch(digest, freshness: freshness, latest: (name if freshness.stale?)) { sealed(key, yield) }
+        kept && opened(kept)
+      end
 
       # @return [Array(String, String), nil] the key without the version, and with it; nil where nothing is kept
       def keys(key, depends_on, vary, notified, freshness)
