@@ -4,8 +4,8 @@ module Castellan
   class Keeper
     # Caches the bytes of the application's own serializers until a table that they were made from changes.
     #
-    #   Castellan.cache.fetch(["posts", params[:page]], depends_on: [Post, Author, "comments"]) { PostSerializer.new(posts).to_json }
-    #   fresh_when etag: Castellan.cache.etag(["posts", params[:page]], depends_on: [Post, Author, "comments"])
+    #   Castellan.cache.fetch(["posts", params[:page].to_i], depends_on: [Post, Author, "comments"]) { PostSerializer.new(posts).to_json }
+    #   fresh_when etag: Castellan.cache.etag(["posts", params[:page].to_i], depends_on: [Post, Author, "comments"])
     #
     # Versions, store, single flight and revision are those of `Castellan.keep`. Castellan does not see what the block
     # reads: `depends_on:` must name every table, and the key or `vary:` everything else (the viewer, the locale, parameters).
@@ -27,6 +27,8 @@ module Castellan
         @outage = Outage.new(@layer)
         @tables = BoundedCache.new
         @freshness = BoundedCache.new
+        @log = log || ->(line) { warn(line) }
+        @hinted = BoundedCache.new(limit: 1000)
       end
 
       # @param key [String, Symbol, Integer, Array] what the bytes are: a name, then parameters
@@ -56,6 +58,14 @@ module Castellan
         %("#{digest.delete_prefix(Cache::Key::PREFIX)}") if digest
       end
 
+      # @param tables [Array<String>]
+      # @return [String, nil] their version, for `castellan cache explain`
+      def version(tables) = @versions && @exact.current(tables.map { |table| Versions::Dependency.new(table) })
+
+      # @param tables [Array<String>]
+      # @return [Array<String>] those that have no version, as far as the versions can tell
+      def missing(tables) = @exact.is_a?(Versions::ExactVersions) ? @exact.missing(tables) : []
+
       private
 
       def kept(key, depends_on, vary, notified, freshness)
@@ -70,13 +80,14 @@ module Castellan
       def keys(key, depends_on, vary, notified, freshness)
         checked_part("the key", key)
         checked_part("vary:", vary) unless vary.nil?
-        raise ConfigurationError, "Castellan.cache.fetch needs a key, such as [\"posts\", params[:page]], got #{key.inspect}" \
+        raise ConfigurationError, "Castellan.cache.fetch needs a key, such as [\"posts\", params[:page].to_i], got #{key.inspect}" \
           if key.nil? || key == "" || key == []
 
         dependencies = dependencies(depends_on)
         return if Castellan.off?
 
         found = @versions && versioned(key, vary, dependencies, notified, freshness)
+        hint(key, dependencies) if @versions && found.nil?
         Recording.current&.notify(:fetched, key, dependencies.map(&:table), found&.last)
         found
       end
@@ -93,6 +104,18 @@ module Castellan
           version && Cache::Key.for([*parts, version])
         end
         [name, digest] if digest
+      end
+
+      # Logs each table once, with the first part of the key: the others may be personal.
+      def hint(key, dependencies)
+        @hinted.fetch(dependencies) do
+          missing(dependencies.map(&:table)).each { |table| @hinted.fetch(table) { hint_at(key, table) || true } }.any?
+        end
+      end
+
+      def hint_at(key, table)
+        @log.call("castellan: Castellan.cache.fetch(#{[*key].first.inspect[0, 60]}) is not kept, because #{table} has no version: " \
+                  "add castellan_versions #{table.to_sym.inspect} to a migration, or correct the name of the table")
       end
 
       def dependencies(given)
@@ -127,8 +150,10 @@ module Castellan
         return part.each { |inner| checked_part(what, inner) } if part.is_a?(Array)
         return if PARTS.any? { |kind| kind === part } # rubocop:disable Style/CaseEquality -- classes and values
 
+        # ActionController::Parameters has it, too.
+        request = ", which came from the request (?page[a]=1): convert the parameter, such as params[:page].to_i" if part.respond_to?(:keys)
         raise ConfigurationError, "#{what} of Castellan.cache.fetch is made of strings, symbols, integers, booleans, nil and arrays of " \
-                                  "them, got #{part.class}: write its id, or to_s"
+                                  "them, got #{part.class}#{request || ": write its id, or to_s"}"
       end
 
       def checked(key, value)

@@ -88,6 +88,16 @@ module Castellan
         tables.all? { |table| current([Dependency.new(table)]) }
       end
 
+      # @return [Array<String>] the tables without triggers, or that do not exist; none in a transaction, and while
+      #   the database fails
+      def missing(tables)
+        return [] if postgres? && @connections.with { |raw| raw.transaction_status.nonzero? }
+
+        tables.reject { |table| current([Dependency.new(table)]) { return [] } }
+      rescue reader.class::ERROR
+        []
+      end
+
       # @return [Boolean] whether each write to the tables sends a notification
       def notifies?(tables)
         postgres? && read { |raw| reader.value(raw, triggers.notifies(tables)) }.to_s.start_with?("t")
