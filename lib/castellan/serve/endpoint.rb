@@ -39,7 +39,9 @@ module Castellan
       # Longer query strings are parsed each time, in bytes.
       LONGEST = 1_000
       ALWAYS_ASK = HTTP::CacheControl.new
-      private_constant :JSON_API, :LONGEST, :ALWAYS_ASK
+      HIT = { "cache-status" => "Castellan; hit" }.freeze
+      MISS = { "cache-status" => "Castellan; fwd=miss; stored" }.freeze
+      private_constant :JSON_API, :LONGEST, :ALWAYS_ASK, :HIT, :MISS
 
       # @return [Class]
       # @return [String] of the collection
@@ -234,8 +236,10 @@ module Castellan
       private
 
       def hits
-        fields = @authenticated ? @cache_control.private : @cache_control.shared
-        Hits.new(cache_control: fields, private: @cache_control.private, vary: @vary, vary_with_coding: @vary_with_coding)
+        status = @frame.cache_status ? HIT : {}
+        personal = { **@cache_control.private, **status }.freeze
+        fields = @authenticated ? personal : { **@cache_control.shared, **status }.freeze
+        Hits.new(cache_control: fields, private: personal, vary: @vary, vary_with_coding: @vary_with_coding)
       end
 
       def accepts?(accept) = accept.nil? || accept == "*/*" || accept == @type
@@ -259,7 +263,7 @@ module Castellan
         purged = CacheFields.purged?(@frame.purge, document, env, vary)
         headers = { "etag" => document.rendering.etag, "vary" => vary, **CacheFields.of(document, @frame.purge, purged) }
         case precondition(env, document, id, headers["etag"])
-        when :not_modified then Endpoint.not_modified(headers)
+        when :not_modified then Endpoint.not_modified(headers.merge(cache_status(document.rendering)))
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
         when :absent then absent(id)
         else answer(document, id, headers, (env if purged))
@@ -355,7 +359,15 @@ module Castellan
 
         rendering = document.rendering
         headers.merge!(@frame.purge.headers(rendering, noted, headers["vary"])) if noted
-        Endpoint.sent(headers, rendering.media_type, rendering.coding, rendering.encoded)
+        body = rendering.encoded
+        Endpoint.sent(headers.merge!(cache_status(rendering)), rendering.media_type, rendering.coding, body)
+      end
+
+      # @return [Hash{String => String}]
+      def cache_status(rendering)
+        return {} unless @frame.cache_status && rendering.kept?
+
+        rendering.rendered? ? MISS : HIT
       end
 
       def absent(id)

@@ -15,16 +15,18 @@ module Castellan
       # @return [String, nil] the `describedby` link
       # @return [Hash{String => Array<String>, nil}] the names of own parameters, and the values that they may have
       # @return [Purge, nil]
-      attr_reader :base_url, :jsonapi, :described_by, :own, :purge
+      # @return [Boolean] whether responses have Cache-Status
+      attr_reader :base_url, :jsonapi, :described_by, :own, :purge, :cache_status
 
       # @param jsonapi [Hash, nil] the meta object of the member; nil: no member
       # @raise [ConfigurationError]
-      def initialize(base_url: nil, jsonapi: nil, self_links: false, described_by: nil, params: {}, purge: nil)
+      def initialize(base_url: nil, jsonapi: nil, self_links: false, described_by: nil, params: {}, purge: nil, cache_status: false)
         @base_url = base_url && url(base_url)
         @jsonapi = jsonapi && JSON.generate({ "version" => "1.1", "meta" => (jsonapi unless jsonapi.empty?) }.compact).freeze
         @self_links = self_links
         @described_by = described_by
         @purge = purge
+        @cache_status = cache_status
         @own = params.to_h { |name, values| [name(name), values&.map { |value| value.to_s.freeze }&.freeze] }.freeze
         freeze
       end
