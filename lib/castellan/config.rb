@@ -11,7 +11,7 @@ module Castellan
     # @return [Keeper, nil] caches documents; nil until {Castellan.keep} is called
     attr_accessor :keeper
 
-    # @return [Serve::Tracing, nil] reports `Castellan.cache.fetch` to OpenTelemetry; of the last `Castellan.app` with `trace`
+    # @return [Serve::Tracing, nil] of the last `Castellan.app` with `trace`; reports `Castellan.cache.fetch`
     attr_accessor :tracing
 
     # @return [String, nil] the revision of the application's code, if the application sets one; see

@@ -103,13 +103,14 @@ module Castellan
     def write_cache_fields(document, purge)
       vary = response.headers["Vary"]
       purged = Serve::CacheFields.purged?(purge, document, request.env, vary)
-      purge.headers(document.rendering, request.env, vary).each { |name, value| response.headers[name] = value } if purged
+      response.headers.merge!(purge.headers(document.rendering, request.env, vary)) if purged
       own = response.cache_control
       return (own.delete(:public) if document.personal?) if own.any?
 
-      Serve::CacheFields.of(document, purge, purged).each { |name, value| response.headers[name] = value }
+      fields = Serve::CacheFields.of(document, purge, purged)
+      response.headers.merge!(fields)
       # Rails would drop a "private" that stands beside "no-cache".
-      own.update(no_cache: true, extras: ["private"]) if response.headers["cache-control"] == "private, no-cache"
+      own.update(no_cache: true, extras: ["private"]) if fields["cache-control"] == "private, no-cache"
     end
 
     # JSON:API 1.1, "Server Responsibilities": the media type has no parameter but ext and profile.

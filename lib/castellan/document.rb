@@ -150,7 +150,7 @@ module Castellan
       { etag: etag, public: public? }
     end
 
-    # @return [Boolean] whether shared caches may store the document: after {#public!}, if it is not {#personal?}
+    # @return [Boolean] whether shared caches may store the document: after {#public!}, unless {#personal?}
     def public?
       @public == true && !personal?
     end

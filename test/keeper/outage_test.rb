@@ -5,7 +5,8 @@ require "active_record"
 require "sequel"
 require "rack/mock_request"
 
-# PostgreSQL is stopped: `stale_if_error` serves the last version, for so many seconds, and without it the client gets 503.
+# PostgreSQL is stopped: `stale_if_error` serves the last version, for so many seconds; without it, the client
+# gets 503.
 module OutageContract
   POSTS = "CREATE TABLE posts (id bigserial PRIMARY KEY, title text NOT NULL)"
   TABLES = %w[posts].freeze

@@ -78,8 +78,8 @@ module Castellan
         started_ns = Clock.monotonic_ns if Events.wanted?
         key = entry(latest)&.bytes or return
         entry = entry(key) or return
-        replaced = @store.read_multi(["#{key}:replaced"]).each_value.first # a reader noticed a newer version before
-        seconds = [seconds, seconds_since(replaced)].max if replaced
+        noticed = @store.read_multi(["#{key}:replaced"]).each_value.first # a change, before the outage
+        seconds = [seconds, seconds_since(noticed)].max if noticed
         return unless Stale.new(entry, seconds).usable?(freshness.stale_if_error)
 
         publish(:error, started_ns, entry)

@@ -8,8 +8,9 @@ module Castellan
       # Not an Array: for that, Puma sends "content-length: 0", which in a 304 is the length of the stored content (RFC 9110 §8.6).
       NOTHING = [].freeze.each.freeze
       # Members of Cache-Status => outcomes of {Cache::Events}; the first match counts
-      KINDS = { /\Ahit; ttl=-/ => :stale, /\Ahit/ => :hit, /fwd=(?:bypass|method)/ => :pass, /collapsed/ => :wait,
-                /fwd-status=304/ => :refresh, /fwd-status=5|detail=error/ => :error, // => :miss }.freeze
+      KINDS = { /\Ahit; ttl=-/ => :stale, /\Ahit/ => :hit, /fwd=(?:bypass|method)/ => :pass,
+                /collapsed/ => :wait, /fwd-status=304/ => :refresh, /fwd-status=5|detail=error/ => :error,
+                // => :miss }.freeze
       private_constant :LARGEST_AGE, :NOTHING, :KINDS
 
       # @param options [CacheOptions]

@@ -4,8 +4,9 @@ module Castellan
   class Keeper
     # Caches the bytes of the application's own serializers until a table that they were made from changes.
     #
-    #   Castellan.cache.fetch(["posts", params[:page].to_i], depends_on: [Post, Author, "comments"]) { PostSerializer.new(posts).to_json }
-    #   fresh_when etag: Castellan.cache.etag(["posts", params[:page].to_i], depends_on: [Post, Author, "comments"])
+    #   key = ["posts", params[:page].to_i]
+    #   Castellan.cache.fetch(key, depends_on: [Post, "comments"]) { PostSerializer.new(posts).to_json }
+    #   fresh_when etag: Castellan.cache.etag(key, depends_on: [Post, "comments"])
     #
     # Versions, store, single flight and revision are those of `Castellan.keep`. Castellan does not see what the block
     # reads: `depends_on:` must name every table, and the key or `vary:` everything else (the viewer, the locale, parameters).
@@ -60,7 +61,9 @@ module Castellan
 
       # @param tables [Array<String>]
       # @return [String, nil] their version, for `castellan cache explain`
-      def version(tables) = @versions && @exact.current(tables.map { |table| Versions::Dependency.new(table) })
+      def version(tables)
+        @versions && @exact.current(tables.map { |table| Versions::Dependency.new(table) })
+      end
 
       # @param tables [Array<String>]
       # @return [Array<String>] those that have no version, as far as the versions can tell
@@ -109,13 +112,15 @@ module Castellan
       # Logs each table once, with the first part of the key: the others may be personal.
       def hint(key, dependencies)
         @hinted.fetch(dependencies) do
-          missing(dependencies.map(&:table)).each { |table| @hinted.fetch(table) { hint_at(key, table) || true } }.any?
+          missing = missing(dependencies.map(&:table))
+          missing.each { |table| @hinted.fetch(table) { hint_at(key, table) || true } }.any?
         end
       end
 
       def hint_at(key, table)
-        @log.call("castellan: Castellan.cache.fetch(#{[*key].first.inspect[0, 60]}) is not kept, because #{table} has no version: " \
-                  "add castellan_versions #{table.to_sym.inspect} to a migration, or correct the name of the table")
+        @log.call("castellan: Castellan.cache.fetch(#{[*key].first.inspect[0, 60]}) is not kept, because #{table} " \
+                  "has no version: add castellan_versions #{table.to_sym.inspect} to a migration, or correct " \
+                  "the name of the table")
       end
 
       def dependencies(given)
@@ -151,9 +156,11 @@ module Castellan
         return if PARTS.any? { |kind| kind === part } # rubocop:disable Style/CaseEquality -- classes and values
 
         # ActionController::Parameters has it, too.
-        request = ", which came from the request (?page[a]=1): convert the parameter, such as params[:page].to_i" if part.respond_to?(:keys)
-        raise ConfigurationError, "#{what} of Castellan.cache.fetch is made of strings, symbols, integers, booleans, nil and arrays of " \
-                                  "them, got #{part.class}#{request || ": write its id, or to_s"}"
+        write = ": write its id, or to_s"
+        write = ", which came from the request (?page[a]=1): convert the parameter, such as params[:page].to_i" \
+          if part.respond_to?(:keys)
+        raise ConfigurationError, "#{what} of Castellan.cache.fetch is made of strings, symbols, integers, booleans, " \
+                                  "nil and arrays of them, got #{part.class}#{write}"
       end
 
       def checked(key, value)

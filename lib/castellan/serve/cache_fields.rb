@@ -18,9 +18,9 @@ module Castellan
       # @param vary [String] the Vary field of the response
       # @return [Boolean] whether the purge notices every change of the document
       def purged?(purge, document, env, vary)
-        rendering = document.rendering
-        !purge.nil? && document.public? && !rendering.definition.several_tables? && !rendering.definition.caching&.stale? &&
-          purge.covers?(rendering, env, vary)
+        definition = document.rendering.definition
+        !purge.nil? && document.public? && !definition.several_tables? && !definition.caching&.stale? &&
+          purge.covers?(document.rendering, env, vary)
       end
 
       # @param purged [Boolean] see {purged?}

@@ -261,7 +261,8 @@ module Castellan
         vary = encode(document.rendering, env)
         document.public! unless @authenticated
         purged = CacheFields.purged?(@frame.purge, document, env, vary)
-        headers = { "etag" => document.rendering.etag, "vary" => vary, **CacheFields.of(document, @frame.purge, purged) }
+        fields = CacheFields.of(document, @frame.purge, purged)
+        headers = { "etag" => document.rendering.etag, "vary" => vary, **fields }
         case precondition(env, document, id, headers["etag"])
         when :not_modified then Endpoint.not_modified(headers.merge(cache_status(document.rendering)))
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")

@@ -20,7 +20,8 @@ module Castellan
 
       # @param jsonapi [Hash, nil] the meta object of the member; nil: no member
       # @raise [ConfigurationError]
-      def initialize(base_url: nil, jsonapi: nil, self_links: false, described_by: nil, params: {}, purge: nil, cache_status: false)
+      def initialize(base_url: nil, jsonapi: nil, self_links: false, described_by: nil, params: {}, purge: nil,
+                     cache_status: false)
         @base_url = base_url && url(base_url)
         @jsonapi = jsonapi && JSON.generate({ "version" => "1.1", "meta" => (jsonapi unless jsonapi.empty?) }.compact).freeze
         @self_links = self_links

@@ -71,7 +71,8 @@ module Castellan
         surroundings[:purge] = purge
       end
 
-      # Writes Cache-Status (RFC 9211) into responses from documents that are kept: `Castellan; hit` or `Castellan; fwd=miss; stored`.
+      # Writes Cache-Status (RFC 9211) into responses from documents that are kept: `Castellan; hit` or
+      # `Castellan; fwd=miss; stored`.
       # @param value [Boolean]
       def cache_status(value)
         surroundings[:cache_status] = value

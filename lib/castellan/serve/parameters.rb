@@ -65,8 +65,9 @@ module Castellan
         Rack::Utils.parse_nested_query(text)
       rescue *UNREADABLE => error
         # Rack's error about nesting has no message.
-        message = "it is nested deeper than #{Rack::Utils.param_depth_limit} levels" if error.message == error.class.name
-        raise BadRequest.new("the query cannot be read: #{ClientText.shown(message || error.message, 200)}", title: "Invalid query")
+        text = error.message
+        text = "it is nested deeper than #{Rack::Utils.param_depth_limit} levels" if text == error.class.name
+        raise BadRequest.new("the query cannot be read: #{ClientText.shown(text, 200)}", title: "Invalid query")
       end
 
       private

@@ -2,9 +2,9 @@
 
 module Castellan
   module Serve
-    # Reports each request as a span of OpenTelemetry. Inside are spans for authentication and for the answer, and in this one for its
-    # phases: plan (the query is checked), version (of the tables of a kept document), cache, select and encode. `Castellan.cache.fetch`
-    # is a span everywhere in the process. Frozen.
+    # Reports each request as a span of OpenTelemetry. Inside are spans for authentication and for the answer,
+    # and in this one for its phases: plan (the query is checked), version (of the tables of a kept document),
+    # cache, select and encode. `Castellan.cache.fetch` is a span everywhere in the process. Frozen.
     #
     #   Castellan.app {
     #     trace                 # after OpenTelemetry::SDK.configure
@@ -50,7 +50,8 @@ module Castellan
       # @yieldreturn [Object]
       # @return [Object] the value of the block
       def fetch(&block)
-        phase("fetch") { Recording.current&.watches_spans? ? yield : Recording.open(Phases.new(@tracer), &block) }
+        watched = Recording.current&.watches_spans?
+        phase("fetch") { watched ? yield : Recording.open(Phases.new(@tracer), &block) }
       end
 
       # Makes spans of what a recording reports after it has ended.

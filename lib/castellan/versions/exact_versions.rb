@@ -88,8 +88,8 @@ module Castellan
         tables.all? { |table| current([Dependency.new(table)]) }
       end
 
-      # @return [Array<String>] the tables without triggers, or that do not exist; none in a transaction, and while
-      #   the database fails
+      # @return [Array<String>] the tables without triggers, or that do not exist; none in a transaction, and
+      #   while the database fails
       def missing(tables)
         return [] if postgres? && @connections.with { |raw| raw.transaction_status.nonzero? }
 
