@@ -35,6 +35,33 @@ module ControllerContract
     assert_equal 200, get(:index, "HTTP_IF_NONE_MATCH" => '"other"').status
   end
 
+  def test_the_declared_cache_control_is_sent
+    assert_equal "max-age=5, public, s-maxage=600, stale-while-revalidate=30", sorted(get(:declared_public)["cache-control"])
+    assert_equal "max-age=900", get(:declared_public)["cdn-cache-control"]
+    response = get(:declared)
+    assert_equal ["max-age=5, private, stale-while-revalidate=30", nil], [sorted(response["cache-control"]), response["cdn-cache-control"]]
+    assert_equal "no-cache, private", sorted(get(:index)["cache-control"])
+    assert_equal "no-cache, public", sorted(get(:undeclared_public)["cache-control"])
+  end
+
+  def test_a_cache_control_of_the_action_stays_but_a_viewer_is_never_public
+    assert_equal "max-age=60, public", sorted(get(:own_public)["cache-control"])
+    assert_equal "max-age=60, private", sorted(get(:own_of_viewer)["cache-control"])
+    assert_equal "max-age=5, private, stale-while-revalidate=30", sorted(get(:declared_of_viewer)["cache-control"])
+  end
+
+  def test_purge_names_the_records_of_a_public_document
+    purge.install(declared)
+    response = get(:purged)
+    assert_equal response["surrogate-key"].split, response["cache-tag"].split(",")
+    assert_equal "max-age=5, public, s-maxage=600, stale-while-revalidate=30", sorted(response["cache-control"])
+    assert_nil get(:purged_of_viewer)["surrogate-key"]
+    purge.uninstall(declared)
+    assert_equal [nil, "no-cache, public"], [get(:purged)["surrogate-key"], sorted(get(:purged)["cache-control"])]
+  ensure
+    purge.uninstall(declared)
+  end
+
   def test_pages_are_linked_from_the_request
     response = get(:index, "QUERY_STRING" => "page[size]=1&page[number]=2&sort=title&locale=de", "SCRIPT_NAME" => "/api")
     links = JSON.parse(response.body)["links"]
@@ -129,6 +156,19 @@ module ControllerContract
     Rack::MockResponse[*(env["HTTP_ACCEPT_ENCODING"] ? Rack::Deflater.new(app) : app).call(env)]
   end
 
+  def sorted(field) = field.split(", ").sort.join(", ")
+
+  def declared
+    models = journal.models
+    return models::DeclaredTagResource if models.const_defined?(:DeclaredTagResource, false)
+
+    models.const_set(:DeclaredTagResource, Class.new(models::TagResource) do
+      cache_control max_age: 5, s_maxage: 600, stale_while_revalidate: 30, cdn: { max_age: 900 }
+    end)
+  end
+
+  def purge = @purge ||= Castellan::Purge.new(journal.source, [], again_after: nil)
+
   def zipped(action, **env) = get(action, "HTTP_ACCEPT_ENCODING" => "gzip", **env)
 
   def keeping
@@ -141,7 +181,7 @@ module ControllerContract
   end
 
   def controller
-    models = journal.models
+    models, declared, purge = journal.models, self.declared, self.purge
     @controller ||= Class.new(parent) do
       include Castellan::Controller
 
@@ -160,6 +200,14 @@ module ControllerContract
         document = kept.document(viewer: 0)
         render json: document if stale?(**document.validators)
       end
+      define_method(:undeclared_public) { render jsonapi: models::TagResource.document.public! }
+      define_method(:declared) { render jsonapi: declared.document }
+      define_method(:declared_public) { render jsonapi: declared.document.public! }
+      define_method(:declared_of_viewer) { render jsonapi: declared.document(viewer: 7).public! }
+      define_method(:own_public) { expires_in(60, public: true) && render(jsonapi: declared.document) }
+      define_method(:own_of_viewer) { expires_in(60, public: true) && render(jsonapi: declared.document(viewer: 7)) }
+      define_method(:purged) { render jsonapi: declared.document.public!, purge: purge }
+      define_method(:purged_of_viewer) { render jsonapi: declared.document(viewer: 7).public!, purge: purge }
       define_method(:wrong) { render jsonapi: models::Post.first }
       def plain = render(json: { a: 1 })
       def refuse = raise(Castellan::BadRequest.new("later", status: 503))

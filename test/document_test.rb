@@ -101,6 +101,13 @@ module DocumentContract
     assert_equal "private, no-cache", library.models::PersonalArticleResource.document.public!.cache_control
   end
 
+  def test_headers_have_the_declared_cache_control
+    articles = Class.new(library.models::ArticleResource) { cache_control max_age: 5, s_maxage: 60, cdn: { max_age: 90 } }
+    assert_equal ["private, max-age=5", nil], articles.document.headers.values_at("cache-control", "cdn-cache-control")
+    assert_equal ["public, max-age=5, s-maxage=60", "max-age=90"],
+                 articles.document.public!.headers.values_at("cache-control", "cdn-cache-control")
+  end
+
   def test_a_scope_of_another_model_is_refused
     [library.models::Tag, [1], "articles"].each do |scope|
       assert_includes assert_raises(Castellan::ConfigurationError) { articles.document(scope) }.message, "give document a scope of that"

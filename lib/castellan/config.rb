@@ -12,6 +12,9 @@ module Castellan
     # @return [Keeper, nil] caches documents; nil before {Castellan.keep} is called
     attr_accessor :keeper
 
+    # @return [Serve::Tracing, nil] of the last `Castellan.app` with `trace`; reports `Castellan.cache.fetch`
+    attr_accessor :tracing
+
     # @return [String, nil] the revision of the application's code, if the application sets it; see
     #   {Keeper::Revision}
     def revision

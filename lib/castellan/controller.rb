@@ -33,9 +33,10 @@ module Castellan
     # Rails calls it for `render jsonapi: document`.
     # @api private
     # @param document [Document]
+    # @param options [Hash] `purge:`, a {Purge}
     # @return [String] the body
     # @raise [BadRequest] 404 if there is no such record
-    def _render_with_renderer_jsonapi(document, _options)
+    def _render_with_renderer_jsonapi(document, options)
       unless document.is_a?(Document)
         raise ArgumentError, "render jsonapi: takes a document, such as PostResource.document(posts), got #{document.class}"
       end
@@ -43,7 +44,7 @@ module Castellan
       link_jsonapi_pages(document.rendering)
       raise BadRequest.new("there is nothing at this path", status: 404, title: "Not found") if document.status == 404
 
-      answer_jsonapi(document)
+      answer_jsonapi(document, options[:purge])
     end
 
     # Rails calls it for `render json: document`. With `stale?`, all codings have its weak tag.
@@ -83,13 +84,12 @@ module Castellan
       document.rendering.encoded
     end
 
-    def answer_jsonapi(document)
+    def answer_jsonapi(document, purge)
       choose_coding(document)
       type, etag, vary = document.headers.values_at("content-type", "etag", "vary")
       response.headers["ETag"] = etag
       vary_by(vary)
-      # Rails writes the field from these, and would drop a "private" that stands beside "no-cache".
-      response.cache_control.update(document.public? ? { public: true, no_cache: true } : { no_cache: true, extras: ["private"] })
+      write_cache_fields(document, purge)
       if HTTP::Preconditions.evaluate(method: request.request_method, headers: request.env, etag: etag) == :not_modified
         self.status = 304
         return ""
@@ -97,6 +97,20 @@ module Castellan
 
       write_jsonapi_type(type)
       encoded_document(document)
+    end
+
+    # `expires_in` and the like of the action stay, but nothing makes a document of one viewer public.
+    def write_cache_fields(document, purge)
+      vary = response.headers["Vary"]
+      purged = Serve::CacheFields.purged?(purge, document, request.env, vary)
+      response.headers.merge!(purge.headers(document.rendering, request.env, vary)) if purged
+      own = response.cache_control
+      return (own.delete(:public) if document.personal?) if own.any?
+
+      fields = Serve::CacheFields.of(document, purge, purged)
+      response.headers.merge!(fields)
+      # Rails would drop a "private" that stands beside "no-cache".
+      own.update(no_cache: true, extras: ["private"]) if fields["cache-control"] == "private, no-cache"
     end
 
     # JSON:API 1.1, "Server Responsibilities": the media type has no parameter but ext and profile.

@@ -4,6 +4,7 @@ require_relative "version"
 require_relative "config"
 require_relative "recording"
 require_relative "resource"
+require_relative "http"
 require_relative "plan"
 require_relative "rows"
 require_relative "serialize"
@@ -95,6 +96,13 @@ module Castellan
       def verification
         @verifier&.current
       end
+
+      # @param definition [Resource::Definition]
+      # @return [HTTP::CacheControl] what {Resource.cache_control} declares
+      # @raise [ConfigurationError]
+      def cache_control_of(definition)
+        definition.derive(:cache_control) { HTTP::CacheControl.new(**(definition.cache_control || {})) }
+      end
     end
 
     attr_reader :rendering
@@ -146,28 +154,39 @@ module Castellan
       { etag: etag, public: public? }
     end
 
-    # @return [Boolean] whether shared caches may store the document: after
-    #   {#public!}, unless it has per-viewer values
+    # @return [Boolean] whether shared caches may store the document: after {#public!}, unless {#personal?}
     def public?
-      @public == true && rendering.plan.holes.empty?
+      @public == true && !personal?
+    end
+
+    # @return [Boolean] whether it has a viewer or per-viewer values
+    def personal?
+      !rendering.viewer.nil? || rendering.plan.holes.any?
     end
 
     # Declares that the document is the same for all clients. {Serve::App} calls it without `authenticate`. A
     # document with a viewer stays private.
     # @return [self]
     def public!
-      @public = rendering.viewer.nil?
+      @public = true
       self
     end
 
-    # @return [String] allows clients to store the document if they revalidate it (RFC 9111, section 5.2)
+    # @return [String] RFC 9111, section 5.2, as {Resource.cache_control} declares; without a declaration,
+    #   clients may store the document and must revalidate it
     def cache_control
-      public? ? "public, no-cache" : "private, no-cache"
+      cache_fields.fetch("cache-control")
+    end
+
+    # @return [Hash{String => String}] Cache-Control, and CDN-Cache-Control if it is declared
+    def cache_fields
+      declared = Document.cache_control_of(rendering.definition)
+      public? ? declared.shared : declared.private
     end
 
     # @return [Hash{String => String}] names are in lower case, as Rack 3 requires
     def headers
-      { "content-type" => rendering.media_type, "etag" => etag, "cache-control" => cache_control, "vary" => "accept" }
+      { "content-type" => rendering.media_type, "etag" => etag, **cache_fields, "vary" => "accept" }
     end
 
     # @return [String] the queries, and why the document is cached or not

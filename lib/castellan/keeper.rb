@@ -39,6 +39,7 @@ module Castellan
       @codings = (compress ? Cache::Compression.check(compress) : Cache::Compression.available).freeze
       @request_keys = BoundedCache.new(limit: MOST_REQUESTS)
       @viewer_values = BoundedCache.new(limit: MOST_VIEWERS)
+      @outage = Outage.new(@layer)
       @application_cache = ApplicationCache.new(store: store, versions: versions, revision: @revision, log: log)
     end
 
@@ -125,8 +126,11 @@ module Castellan
       return unless tables.all? { |table| Versions::Dependency.name?(table) } # "Order Details" has no version
 
       kept = kept_statement(rendering, source, tables)
-      version = versions(rendering.definition.caching.kind).current(kept.dependencies(rendering.parts)) or return
-      kept.key(version, rendering.values)
+      versions = versions(rendering.definition.caching.kind)
+      @outage.key(freshness(rendering.definition), -> { latest(rendering) }) do |failed|
+        version = versions.current(kept.dependencies(rendering.parts), &failed)
+        version && kept.key(version, rendering.values)
+      end
     end
 
     # @param rendering [Document::Rendering] of a document that can be kept
@@ -293,4 +297,5 @@ require_relative "keeper/kept_statement"
 require_relative "keeper/request_key"
 require_relative "keeper/source_digest"
 require_relative "keeper/revision"
+require_relative "keeper/outage"
 require_relative "keeper/application_cache"

@@ -26,6 +26,17 @@ module Castellan
   # | {CommitVersions} | changes through the ORM in processes that share the store | raw SQL, other programs |
   # | {UpdatedAtVersions} | changes of count or max(updated_at) | all others; needs no installation |
   module Versions
+    # Errors of a database that does not answer. Names of classes, because either ORM may not be loaded.
+    AWAY = %w[ActiveRecord::ConnectionNotEstablished ActiveRecord::ConnectionFailed
+              Sequel::DatabaseConnectionError Sequel::DatabaseDisconnectError Sequel::PoolTimeout
+              PG::ConnectionBad PG::UnableToSend PG::ConnectionException PG::OperatorIntervention
+              PG::InsufficientResources SQLite3::BusyException SQLite3::LockedException].freeze
+    private_constant :AWAY
+
+    # @param error [StandardError]
+    # @return [Boolean] whether it says that the database does not answer
+    def self.away?(error) = error.class.ancestors.any? { |one| AWAY.include?(one.name) }
+
     # Autoloaded, because each needs a driver.
     autoload :PostgresReader, "castellan/versions/postgres_reader"
     autoload :SQLiteReader, "castellan/versions/sqlite_reader"

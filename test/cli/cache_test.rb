@@ -31,6 +31,13 @@ class CacheCommandTest < Minitest::Test
       attribute(:loud, columns: [:title]) { |row| row.title.upcase }
     end
     map("/bytes") { run ->(_env) { [200, {}, [Castellan.cache.fetch("bytes", depends_on: [Post, "posts"]) { "bytes" }]] } }
+    map("/http") do
+      use Castellan::HTTPCache
+      run ->(_env) { [200, { "cache-control" => "max-age=60" }, ["http"]] }
+    end
+    map("/unversioned") do
+      run ->(_env) { [200, {}, [Castellan.cache.fetch("some", depends_on: %w[posts comnents]) { "" }]] }
+    end
     map("/none") { run ->(_env) { [200, {}, ["none"]] } }
     run Castellan.app {
       resource PostResource
@@ -58,6 +65,22 @@ class CacheCommandTest < Minitest::Test
     output = explain("/bytes")
     assert_match(/caches: fetch miss, then fetch fill.*fetch\("bytes"\)$.*tables: posts$.*key: castellan:1:/m, output)
     assert_match(/again: .*caches: fetch hit/m, output)
+  end
+
+  def test_a_path_that_the_http_cache_answers_is_explained
+    output = explain("/http?page=1")
+    assert_match(/now: 200.*^  cache-status: Castellan; fwd=uri-miss; stored$.*caches: http miss$/m, output)
+    assert_match(%r{^    key: http://localhost/http\?page=1$}, output)
+    assert_match(/again: 200.*^  cache-status: Castellan; hit; ttl=\d+$.*^  age: \d+$.*caches: http hit/m, output)
+  end
+
+  def test_tables_without_a_version_are_named
+    assert_match(/kept: not now: comnents has no version: add castellan_versions :comnents/, explain("/unversioned"))
+    assert_match(/tables: posts$.*^    version: \S+$.*key:/m, explain("/bytes"))
+  end
+
+  def test_a_refused_request_has_the_reason_of_its_error_document
+    assert_match(/now: 400.*reason: Invalid include: author is not a relationship/m, explain("/posts?include=author"))
   end
 
   def test_wrong_arguments_are_refused

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "active_support/notifications"
 require "support/cached_application"
 
 # RFC 9211: Cache-Status; and what the middleware does with paths that it leaves alone.
@@ -19,6 +20,24 @@ class HTTPCacheStatusTest < Minitest::Test
     assert_equal "Castellan; fwd=bypass", world.get("/", { "Authorization" => "Basic x" }).note
     assert_equal "Castellan; fwd=method", world.post.note
     assert_equal "Castellan; detail=only-if-cached", world.get("/", { "Cache-Control" => "only-if-cached" }).note
+  end
+
+  def test_each_response_publishes_one_event
+    fails = false
+    world = Castellan::CachedApplication.new do |env|
+      next [503, {}, ["down"]] if fails
+
+      env["HTTP_IF_NONE_MATCH"] ? [304, {}, []] : [200, { **FRESH, "cache-control" => "max-age=60, stale-if-error=60" }, ["body"]]
+    end
+    assert_equal [{ layer: :http, outcome: :miss }], events { world.get }
+    world.later(4)
+    assert_equal [{ layer: :http, outcome: :hit, bytes: 4, age: 4.0 }], events { world.get }
+    assert_equal([%i[http refresh]], events { world.get("/", { "Cache-Control" => "no-cache" }) }.map { |event| event.values.first(2) })
+    world.later(70)
+    assert_equal [{ layer: :http, outcome: :stale, bytes: 4, age: 70.0 }], events { world.get("/", { "Cache-Control" => "max-stale" }) }
+    fails = true
+    assert_equal [{ layer: :http, outcome: :error, bytes: 4, age: 70.0 }], events { world.get }
+    assert_equal [{ layer: :http, outcome: :pass }], events { world.post }
   end
 
   def test_members_of_caches_behind_this_one_come_first
@@ -79,5 +98,14 @@ class HTTPCacheStatusTest < Minitest::Test
       error = assert_raises(Castellan::ConfigurationError) { Castellan::HTTPCache.new(->(_env) {}, **{ option => value }) }
       assert_includes error.message, message
     end
+  end
+
+  private
+
+  def events(&block)
+    found = []
+    subscriber = ->(*, payload) { found << payload.except(:milliseconds) }
+    ActiveSupport::Notifications.subscribed(subscriber, "cache.castellan", &block)
+    found
   end
 end

@@ -5,7 +5,7 @@ require "test_helper"
 # docs/http.md names a test for each section of the RFCs, and every option.
 class HTTPCacheDocumentationTest < Minitest::Test
   PAGE = File.read(File.join(ROOT, "docs/http.md"))
-  ROW = %r{^\| (RFC \d+(?: §[\d.]+)?)[^|]* \| \[\w+\.rb\]\(\.\./(test/http_cache/\w+\.rb)\)(?:, `(test_\w+)`)? \|$}
+  ROW = %r{^\| (RFC \d+(?: §[\d.]+)?)[^|]* \| \[\w+\.rb\]\(\.\./(test/[\w/]+\.rb)\)(?:, `(test_\w+)`)? \|$}
   ROWS = PAGE.scan(ROW)
 
   def test_every_row_is_read

@@ -77,8 +77,21 @@ module ApplicationCacheContract
 
   def test_without_a_version_nothing_is_kept
     @versions.uninstall(%w[comments])
+    @cache = cache(log: ->(_line) {})
     assert_equal %w[1 2], Array.new(2) { @cache.fetch("x", depends_on: "comments") { (@computed += 1).to_s } }
     assert_nil @cache.etag("x", depends_on: "comments")
+  end
+
+  def test_a_table_without_a_version_is_logged_once
+    @versions.uninstall(%w[comments])
+    lines = []
+    cache = cache(log: ->(line) { lines << line })
+    2.times { cache.fetch(["posts", 7], depends_on: %w[tags comments]) { "" } }
+    cache.fetch("misspelt", depends_on: "comnents") { "" }
+    cache.fetch("other", depends_on: "comments") { "" }
+    assert_equal ['fetch("posts") is not kept, because comments has no version: add castellan_versions :comments to a',
+                  'fetch("misspelt") is not kept, because comnents has no version: add castellan_versions :comnents to a'],
+                 lines.map { |line| line[/fetch\(.* to a/] }
   end
 
   def test_an_error_is_raised_and_not_kept
@@ -102,6 +115,9 @@ module ApplicationCacheContract
     refused("takes models and names") { @cache.fetch("x", depends_on: [7]) { "" } }
     refused("name of a table") { @cache.fetch("x", depends_on: ["drop table;"]) { "" } }
     refused("needs a key") { @cache.fetch([], depends_on: "tags") { "" } }
+    refused("got Hash, which came from the request (?page[a]=1): convert the parameter, such as params[:page].to_i") do
+      @cache.fetch(["posts", { "a" => "1" }], depends_on: "tags") { "" }
+    end
     refused("write its id") { @cache.fetch([1.5], depends_on: "tags") { "" } }
     refused("write to_json") { @cache.fetch("x", depends_on: "tags") { { a: 1 } } }
     refused("UTF-8") { @cache.fetch("x", depends_on: "tags") { "ü".encode("ISO-8859-1") } }
@@ -176,6 +192,7 @@ class ApplicationCacheOnActiveRecordAndPostgresTest < Minitest::Test
     library.transaction do
       library.run("UPDATE tags SET name = 'open'")
       assert_equal %w[1 2], Array.new(2) { @cache.fetch("x", depends_on: "tags") { (@computed += 1).to_s } }
+      assert_empty @cache.missing(%w[tags])
     end
   end
 end

@@ -29,6 +29,33 @@ class KeeperKindsTest < Minitest::Test
     refute_equal before.last, after.etag
   end
 
+  def test_nothing_stale_is_served_without_a_trigger_or_in_a_transaction_that_has_written
+    resource = resource(:UnknownVersionResource) { cache :exact, stale_if_error: 60 }
+    document(resource).to_json
+    library.transaction do
+      library.run("UPDATE tags SET name = 'open'")
+      assert_includes document(resource).to_json, "open"
+    end
+    @versions.uninstall(%w[tags])
+    library.run("UPDATE tags SET name = 'unnoticed'")
+    assert_includes document(resource).to_json, "unnoticed"
+  end
+
+  def test_the_seconds_since_a_change_go_on_when_the_database_goes_down
+    resource = resource(:ReplacedResource) { cache :exact, stale_if_error: 60 }
+    before = document(resource).to_json
+    library.run("UPDATE tags SET name = name || '?'")
+    failing = document(resource)
+    failing.rendering.stub(:write, -> { raise IOError, "down" }) { assert_equal before, failing.to_json }
+    @versions.exact.stub(:current, ->(_) { raise ActiveRecord::ConnectionNotEstablished }) do
+      assert_equal before, document(resource).to_json
+      now_ms = Castellan::Clock.wall_ms + 61_000
+      Castellan::Clock.stub(:wall_ms, -> { now_ms }) do
+        assert_raises(ActiveRecord::ConnectionNotEstablished) { document(resource).to_json }
+      end
+    end
+  end
+
   def test_an_exact_document_is_never_stale
     resource = resource(:ExactTagResource) { cache :exact }
     document(resource).to_json

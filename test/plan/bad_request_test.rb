@@ -44,6 +44,8 @@ class BadRequestTest < Minitest::Test
     { page: { number: "two" } } => ["page[number]", "page[number] must be a whole number, got \"two\""],
     { page: { number: ["2"] } } => ["page[number]", "page[number] must be a whole number"],
     { page: { number: { a: 1 } } } => ["page[number]", "page[number] must be a whole number"],
+    { page: { number: "999999999999" } } => ["page[number]", "page[number] must be from 1 to 3333333, got 999999999999"],
+    { page: { number: "9" * 999 } } => ["page[number]", "page[number] must be from 1 to"],
     { page: { number: 999_999_999 } } => ["page[number]", "page[number] must be from 1 to"],
     { page: { after: "x" } } => ["page[after]", "only page[number] and page[size] are known"]
   }.freeze

@@ -251,6 +251,11 @@ module AppContract
     end
   end
 
+  def test_a_query_that_is_nested_too_deep_has_an_error_with_the_limit
+    body = get("/articles?filter#{"[a]" * 200}=1").last
+    assert_equal "the query cannot be read: it is nested deeper than 32 levels", body["errors"].first["detail"]
+  end
+
   def test_a_query_that_is_too_long_is_414
     assert_equal 414, get("/articles?include=#{"a" * 8200}").first.status
   end

@@ -296,6 +296,22 @@ class HitsTest < Minitest::Test
     end
   end
 
+  def test_cache_status_shows_whether_the_document_was_in_the_store
+    assert_nil get("letters")[1]["cache-status"], "off by default"
+    Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: @versions)
+    plain = Class.new(LetterResource) { type "plain" }
+    @app = Castellan.app do
+      cache_status true
+      [LetterResource, plain].each { |resource| resource resource }
+    end
+    status = ->(path, **fields) { get(path, **fields)[1]["cache-status"] }
+    assert_equal ["Castellan; fwd=miss; stored", "Castellan; hit"], Array.new(2) { status.call("letters") }
+    assert_equal "Castellan; hit", Castellan::Recording.open(Watcher.new) { status.call("letters") }
+    assert_equal "Castellan; hit", status.call("letters", "HTTP_IF_NONE_MATCH" => get("letters")[1]["etag"])
+    assert_nil status.call("plain"), "a class without a name is not kept"
+    assert_nil status.call("letters/99")
+  end
+
   def test_headers_of_a_response_belong_to_it
     2.times { get("letters")[1].merge!("etag" => "changed", "cache-control" => "changed") }
     assert_same_as_rendered("letters", 1)

@@ -17,6 +17,10 @@ module OperationContract
     journal.fill
   end
 
+  def teardown
+    Castellan.tracing = nil
+  end
+
   # --- health
 
   def test_up_and_ready_need_no_token
@@ -119,12 +123,29 @@ module OperationContract
         2.times { assert_equal 200, Rack::MockRequest.new(app).get("/posts").status }
       end
     end
+    hit = exporter.finished_spans.reverse.find { |span| span.name == "castellan.cache" }.attributes
+    assert_equal %w[document hit], hit.values_at("castellan.layer", "castellan.outcome")
+    assert_operator hit["castellan.bytes"], :>, 100
+    assert_kind_of Float, hit["castellan.age"]
     first, second = exporter.finished_spans.slice_after { |span| span.name.start_with?("GET") }.map { |spans| spans.map(&:name) }
     assert_equal %w[version select encode], first.filter_map { |name| name[/version|select|encode/] }
     assert_equal %w[castellan.plan castellan.version castellan.cache], second.first(3)
     refute_includes second, "castellan.select"
   ensure
     versions&.uninstall(%w[posts writers tags taggings comments])
+  end
+
+  def test_castellan_cache_fetch_is_a_span_where_an_application_traces
+    exporter = OpenTelemetry::SDK::Trace::Export::InMemorySpanExporter.new
+    provider = OpenTelemetry::SDK::Trace::TracerProvider.new
+    provider.add_span_processor(OpenTelemetry::SDK::Trace::Export::SimpleSpanProcessor.new(exporter))
+    OpenTelemetry.stub(:tracer_provider, provider) { build { trace } }
+    cache = Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: journal.versions).application_cache
+    2.times { assert_equal "bytes", cache.fetch("key", expires_in: 60) { "bytes" } }
+    spans = exporter.finished_spans
+    assert_equal %w[castellan.cache castellan.cache castellan.fetch castellan.cache castellan.fetch], spans.map(&:name)
+    assert_equal %w[fetch hit], spans[3].attributes.values_at("castellan.layer", "castellan.outcome")
+    assert_equal spans[4].span_id, spans[3].parent_span_id
   end
 
   def test_a_database_that_is_away_is_503_with_retry_after

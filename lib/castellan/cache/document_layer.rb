@@ -70,6 +70,22 @@ module Castellan
         Entry.load(key, @store.read_multi([key])[key]) unless Castellan.off?
       end
 
+      # @param latest [String] see {#find}
+      # @param seconds [Float] for which the current version has been unknown
+      # @param freshness [Freshness] with `stale_if_error`
+      # @return [String, nil] the key of the last version, if its bytes may be served in place of an error
+      def last_key(latest, seconds, freshness)
+        started_ns = Clock.monotonic_ns if Events.wanted?
+        key = entry(latest)&.bytes or return
+        entry = entry(key) or return
+        noticed = @store.read_multi(["#{key}:replaced"]).each_value.first # a change, before the outage
+        seconds = [seconds, seconds_since(noticed)].max if noticed
+        return unless Stale.new(entry, seconds).usable?(freshness.stale_if_error)
+
+        publish(:error, started_ns, entry)
+        key
+      end
+
       # Reads bytes that never expire, without the steps and events of {#find}.
       # @param key [String]
       # @yieldparam entry [Entry]
@@ -208,7 +224,10 @@ module Castellan
       def seconds_since_replaced(key, freshness)
         mark = "#{key}:replaced"
         @store.write_multi({ mark => Clock.wall_ms.to_s }, ttl: freshness.ttl, if_absent: true)
-        at_ms = @store.read_multi([mark])[mark]
+        seconds_since(@store.read_multi([mark])[mark])
+      end
+
+      def seconds_since(at_ms)
         at_ms.is_a?(String) ? [Clock.wall_ms - at_ms.to_i, 0].max / 1000.0 : Float::INFINITY
       end
 

@@ -22,7 +22,7 @@ module Castellan
         Recording.current&.watches_spans? || subscribed?
       end
 
-      # @param layer [Symbol] :document, :form or :fetch
+      # @param layer [Symbol] :document, :form, :fetch or :http
       # @param outcome [Symbol]
       # @param started_ns [Integer] monotonic
       # @param bytes [Integer, nil] how many

@@ -10,7 +10,7 @@ module Castellan
     # cache.
     class CacheCommand < Command
       USAGE = "castellan cache explain PATH [config.ru | app.rb] [-H 'Name: value'] [--env production]"
-      HEADERS = %w[etag cache-control vary content-encoding].freeze
+      HEADERS = %w[etag cache-control vary content-encoding cache-status age].freeze
       private_constant :HEADERS
 
       # Observes a request: documents, calls of `Castellan.cache`, cache reads, and the number of queries.
@@ -76,7 +76,7 @@ module Castellan
 
         looks = seen.looks.map { |look| look_text(*look) }
         @out.puts "  caches: #{looks.empty? ? "none was read" : looks.join(", then ")}"
-        details(seen).each { |line| @out.puts "  #{line}" } if time == "now"
+        details(request, answer, seen).each { |line| @out.puts "  #{line}" } if time == "now"
       end
 
       def look_text(layer, outcome, bytes, age)
@@ -84,10 +84,27 @@ module Castellan
         "#{layer} #{outcome}#{" (#{further.join(", ")})" if further.any?}"
       end
 
-      def details(seen)
-        lines = seen.documents.flat_map { |rendering, key| document_lines(rendering, key) } +
+      def details(request, answer, seen)
+        lines = [*http_lines(request, seen), *refusal_lines(answer)] +
+                seen.documents.flat_map { |rendering, key| document_lines(rendering, key) } +
                 seen.fetches.flat_map { |key, tables, digest| fetch_lines(key, tables, digest) }
         lines.empty? ? ["no document of Castellan and no Castellan.cache.fetch took part in this response"] : lines
+      end
+
+      def http_lines(request, seen)
+        return [] unless seen.looks.any? { |layer, *| layer == :http }
+
+        ["Castellan::HTTPCache", "  key: #{HTTPCache::ClientRequest.new(request.env).url}"]
+      end
+
+      # A client's mistake, as the error document of Castellan says it.
+      def refusal_lines(answer)
+        return [] unless answer.status.between?(400, 499)
+
+        errors = JSON.parse(answer.body)["errors"]
+        errors.map { |error| "reason: #{error.values_at("title", "detail").compact.join(": ")}" }
+      rescue JSON::ParserError, NoMethodError, TypeError
+        []
       end
 
       def document_lines(rendering, key)
@@ -108,9 +125,14 @@ module Castellan
       end
 
       def fetch_lines(key, tables, digest)
-        unknown = "the version of a table is not known (is its trigger installed? was Castellan.keep called?)"
-        ["Castellan.cache.fetch(#{key.inspect})", "  tables: #{tables.empty? ? "none" : tables.join(", ")}",
-         digest ? "  key: #{digest}" : "  kept: not now: #{unknown}"]
+        lines = ["Castellan.cache.fetch(#{key.inspect})", "  tables: #{tables.empty? ? "none" : tables.join(", ")}"]
+        return lines + [*("  version: #{Castellan.cache.version(tables)}" if tables.any?), "  key: #{digest}"] if digest
+        return lines << "  kept: not now: Castellan.keep was not called" unless Castellan.keeper
+
+        missing = Castellan.cache.missing(tables)
+        reason = "the version of a table cannot be read, or a transaction has written"
+        reason = "#{missing.join(", ")} has no version: add castellan_versions :#{missing.join(", :")}" if missing.any?
+        lines << "  kept: not now: #{reason}"
       end
     end
   end

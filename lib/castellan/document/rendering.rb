@@ -148,6 +148,9 @@ module Castellan
         @written ||= key ? @keeper.fetch(self, key) : write
       end
 
+      # @return [Boolean] whether it was written from rows, and not taken from the store
+      def rendered? = @rendered == true
+
       # @return [Boolean] whether {#body} has been written
       def body?
         !@body.nil?
@@ -302,6 +305,7 @@ module Castellan
 
       # @return [Serialize::Output]
       def write_rows
+        @rendered = true
         counting = counting_query if request.page && definition.paging.count && @total.nil?
         row_set = span(:select) { rows_of(plan, adapter, selected, counting) }
         @total ||= adapter.scopes.counted(narrowed, Rows::ColumnValues.column(counting.rows, 0).first.to_i) if counting&.rows

@@ -7,7 +7,11 @@ module Castellan
       LARGEST_AGE = 2**31 # RFC 9111 §1.2.2
       # Not an Array: for that, Puma sends "content-length: 0", which in a 304 is the length of the stored content (RFC 9110 §8.6).
       NOTHING = [].freeze.each.freeze
-      private_constant :LARGEST_AGE, :NOTHING
+      # Members of Cache-Status => outcomes of {Cache::Events}; the first match counts
+      KINDS = { /\Ahit; ttl=-/ => :stale, /\Ahit/ => :hit, /fwd=(?:bypass|method)/ => :pass,
+                /collapsed/ => :wait, /fwd-status=304/ => :refresh, /fwd-status=5|detail=error/ => :error,
+                // => :miss }.freeze
+      private_constant :LARGEST_AGE, :NOTHING, :KINDS
 
       # @param options [CacheOptions]
       def initialize(options)
@@ -80,12 +84,20 @@ module Castellan
 
       # Appends the member of this cache: the caches between it and the origin server come first (RFC 9211 §2).
       def note(fields, request, outcome)
+        publish(fields, outcome) if Cache::Events.wanted?
         return unless @status
 
         member = "Castellan; #{outcome}"
         member = "#{member}; key=\"#{request.url.b.gsub(/["\\]/) { |char| "\\#{char}" }.gsub(/[^\x20-\x7e]/n, "?")}\"" if @debug
         before = HeaderFields.combined(fields["cache-status"])
         fields["cache-status"] = before ? "#{before}, #{member}" : member
+      end
+
+      # One event for each response. Without a duration, because most of it is the application's.
+      def publish(fields, outcome)
+        kind = KINDS.find { |pattern, _| pattern.match?(outcome) }.last
+        length, age = fields.values_at("content-length", "age") unless %i[miss pass].include?(kind)
+        Cache::Events.publish(:http, kind, Clock.monotonic_ns, bytes: length&.to_i, age: age&.to_f)
       end
     end
   end

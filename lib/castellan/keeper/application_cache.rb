@@ -4,8 +4,9 @@ module Castellan
   class Keeper
     # Caches the bytes of the application's own serializers until a table that they were made from changes.
     #
-    #   Castellan.cache.fetch(["posts", params[:page]], depends_on: [Post, Author, "comments"]) { PostSerializer.new(posts).to_json }
-    #   fresh_when etag: Castellan.cache.etag(["posts", params[:page]], depends_on: [Post, Author, "comments"])
+    #   key = ["posts", params[:page].to_i]
+    #   Castellan.cache.fetch(key, depends_on: [Post, "comments"]) { PostSerializer.new(posts).to_json }
+    #   fresh_when etag: Castellan.cache.etag(key, depends_on: [Post, "comments"])
     #
     # Versions, store, single flight and revision are those of `Castellan.keep`. Castellan does not see what the block
     # reads: `depends_on:` must name every table, and the key or `vary:` everything else (the viewer, the locale, parameters).
@@ -13,7 +14,8 @@ module Castellan
       BINARY = "b"
       TEXT = "t"
       PARTS = [String, Symbol, Integer, true, false, nil].freeze
-      private_constant :BINARY, :TEXT, :PARTS
+      FOREVER = Cache::Freshness.new
+      private_constant :BINARY, :TEXT, :PARTS, :FOREVER
 
       # @param store [Object] see {Store}
       # @param versions [#current, nil] see {Versions}; nil: everything is computed
@@ -23,8 +25,11 @@ module Castellan
         @exact = versions.is_a?(Versions::NotifiedVersions) ? versions.exact : versions
         @revision = revision
         @layer = Cache::DocumentLayer.new(store: store, name: :fetch, log: log)
+        @outage = Outage.new(@layer)
         @tables = BoundedCache.new
         @freshness = BoundedCache.new
+        @log = log || ->(line) { warn(line) }
+        @hinted = BoundedCache.new(limit: 1000)
       end
 
       # @param key [String, Symbol, Integer, Array] what the bytes are: a name, then parameters
@@ -43,45 +48,79 @@ module Castellan
 
         times = [expires_in, stale_while_revalidate, stale_if_error]
         freshness = @freshness.fetch(times) { freshness(*times) }
-        name, digest = keys(key, depends_on, vary, notified, timed: expires_in)
+        tracing = Castellan.tracing or return kept(key, depends_on, vary, notified, freshness, &block)
+        tracing.fetch { kept(key, depends_on, vary, notified, freshness, &block) }
+      end
+
+      # @param (see #fetch)
+      # @return [String, nil] a quoted entity tag, without running a serializer; nil where the version is not known
+      def etag(key, depends_on:, vary: nil, notified: false)
+        _, digest = keys(key, depends_on, vary, notified, FOREVER)
+        %("#{digest.delete_prefix(Cache::Key::PREFIX)}") if digest
+      end
+
+      # @param tables [Array<String>]
+      # @return [String, nil] their version, for `castellan cache explain`
+      def version(tables)
+        @versions && @exact.current(tables.map { |table| Versions::Dependency.new(table) })
+      end
+
+      # @param tables [Array<String>]
+      # @return [Array<String>] those that have no version, as far as the versions can tell
+      def missing(tables) = @exact.is_a?(Versions::ExactVersions) ? @exact.missing(tables) : []
+
+      private
+
+      def kept(key, depends_on, vary, notified, freshness)
+        name, digest = keys(key, depends_on, vary, notified, freshness)
         return checked(key, yield) unless digest
 
         kept = @layer.fetch(digest, freshness: freshness, latest: (name if freshness.stale?)) { sealed(key, yield) }
         kept && opened(kept)
       end
 
-      # @param (see #fetch)
-      # @return [String, nil] a quoted entity tag, without running a serializer; nil where the version is not known
-      def etag(key, depends_on:, vary: nil, notified: false)
-        _, digest = keys(key, depends_on, vary, notified, timed: false)
-        %("#{digest.delete_prefix(Cache::Key::PREFIX)}") if digest
-      end
-
-      private
-
       # @return [Array(String, String), nil] the key without the version, and with it; nil where nothing is kept
-      def keys(key, depends_on, vary, notified, timed:)
+      def keys(key, depends_on, vary, notified, freshness)
         checked_part("the key", key)
         checked_part("vary:", vary) unless vary.nil?
-        raise ConfigurationError, "Castellan.cache.fetch needs a key, such as [\"posts\", params[:page]], got #{key.inspect}" \
+        raise ConfigurationError, "Castellan.cache.fetch needs a key, such as [\"posts\", params[:page].to_i], got #{key.inspect}" \
           if key.nil? || key == "" || key == []
 
         dependencies = dependencies(depends_on)
         return if Castellan.off?
 
-        found = @versions && versioned(key, vary, dependencies, notified, timed)
+        found = @versions && versioned(key, vary, dependencies, notified, freshness)
+        hint(key, dependencies) if @versions && found.nil?
         Recording.current&.notify(:fetched, key, dependencies.map(&:table), found&.last)
         found
       end
 
-      def versioned(key, vary, dependencies, notified, timed)
+      def versioned(key, vary, dependencies, notified, freshness)
         raise ConfigurationError, "nothing ends these bytes: write depends_on: [Post, \"comments\"] or expires_in: 60" \
-          if dependencies.empty? && !timed
+          if dependencies.empty? && !freshness.expires_in
 
         versions = notified ? @versions : @exact
-        version = dependencies.empty? ? "" : versions.current(dependencies)
-        name = [VERSION, "fetch", @revision.to_s, key, vary, dependencies.map(&:table)]
-        [Cache::Key.for(name), Cache::Key.for([*name, version])] if version
+        parts = [VERSION, "fetch", @revision.to_s, key, vary, dependencies.map(&:table)]
+        name = Cache::Key.for(parts)
+        digest = @outage.key(freshness, -> { name }) do |failed|
+          version = dependencies.empty? ? "" : versions.current(dependencies, &failed)
+          version && Cache::Key.for([*parts, version])
+        end
+        [name, digest] if digest
+      end
+
+      # Logs each table once, with the first part of the key: the others may be personal.
+      def hint(key, dependencies)
+        @hinted.fetch(dependencies) do
+          missing = missing(dependencies.map(&:table))
+          missing.each { |table| @hinted.fetch(table) { hint_at(key, table) || true } }.any?
+        end
+      end
+
+      def hint_at(key, table)
+        @log.call("castellan: Castellan.cache.fetch(#{[*key].first.inspect[0, 60]}) is not kept, because #{table} " \
+                  "has no version: add castellan_versions #{table.to_sym.inspect} to a migration, or correct " \
+                  "the name of the table")
       end
 
       def dependencies(given)
@@ -116,8 +155,12 @@ module Castellan
         return part.each { |inner| checked_part(what, inner) } if part.is_a?(Array)
         return if PARTS.any? { |kind| kind === part } # rubocop:disable Style/CaseEquality -- classes and values
 
-        raise ConfigurationError, "#{what} of Castellan.cache.fetch is made of strings, symbols, integers, booleans, nil and arrays of " \
-                                  "them, got #{part.class}: write its id, or to_s"
+        # ActionController::Parameters has it, too.
+        write = ": write its id, or to_s"
+        write = ", which came from the request (?page[a]=1): convert the parameter, such as params[:page].to_i" \
+          if part.respond_to?(:keys)
+        raise ConfigurationError, "#{what} of Castellan.cache.fetch is made of strings, symbols, integers, booleans, " \
+                                  "nil and arrays of them, got #{part.class}#{write}"
       end
 
       def checked(key, value)

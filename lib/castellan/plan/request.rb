@@ -287,7 +287,7 @@ module Castellan
         number = integer(parameter, value)
         return number if number.between?(1, highest)
 
-        refuse(parameter, "#{parameter} must be from 1 to #{highest}, got #{number}")
+        refuse(parameter, "#{parameter} must be from 1 to #{highest}, got #{Parameter.shown(number.to_s)}")
       end
 
       def integer(parameter, value)
@@ -295,7 +295,7 @@ module Castellan
 
         refuse(parameter, "#{parameter} must be a whole number") unless value.is_a?(String)
         text = Parameter.text(parameter, value)
-        refuse(parameter, "#{parameter} must be a whole number, got #{Parameter.shown(text).inspect}") unless text.match?(/\A\d{1,9}\z/)
+        refuse(parameter, "#{parameter} must be a whole number, got #{Parameter.shown(text).inspect}") unless text.match?(/\A\d+\z/)
 
         Integer(text, 10)
       end

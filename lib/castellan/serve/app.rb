@@ -107,6 +107,8 @@ module Castellan
         response = @pages&.wanted?(env) ? @pages.call(env, self, @frame.prefix(env)) { |asked| answered(asked) } : answered(env)
         response[2] = [] if env["REQUEST_METHOD"] == "HEAD"
         response
+      rescue StandardError => error
+        failed(env, error)
       end
 
       # @param path [String, nil] nil of bytes that are no text
@@ -169,7 +171,12 @@ module Castellan
       rescue BadRequest => error
         ErrorDocument.of(error)
       rescue StandardError => error
-        raise if error.is_a?(Write::Transaction::Committed) || !Write::DatabaseError.unavailable?(error)
+        failed(env, error)
+      end
+
+      # @return [Array] Rack's response where the database does not answer
+      def failed(env, error)
+        raise error if error.is_a?(Write::Transaction::Committed) || !Write::DatabaseError.unavailable?(error)
 
         env["rack.errors"]&.puts("castellan: 503, because the database does not answer: #{error.class}: #{error.message.lines.first}")
         ErrorDocument.of(Write::DatabaseError.unavailable)

@@ -39,7 +39,9 @@ module Castellan
       # Longer query strings are parsed each time, in bytes.
       LONGEST = 1_000
       ALWAYS_ASK = HTTP::CacheControl.new
-      private_constant :JSON_API, :LONGEST, :ALWAYS_ASK
+      HIT = { "cache-status" => "Castellan; hit" }.freeze
+      MISS = { "cache-status" => "Castellan; fwd=miss; stored" }.freeze
+      private_constant :JSON_API, :LONGEST, :ALWAYS_ASK, :HIT, :MISS
 
       # @return [Class]
       # @return [String] of the collection
@@ -62,7 +64,7 @@ module Castellan
         @around = asked.slice(:meta, :links)
         @fixed = asked.except(:meta, :links).freeze
         @authenticated = authenticated
-        @cache_control = HTTP::CacheControl.new(**(resource.definition.cache_control || {}))
+        @cache_control = Document.cache_control_of(resource.definition)
         @vary = authenticated ? "accept, authorization" : "accept"
         @vary_with_coding = "#{@vary}, accept-encoding"
         format = asked[:format] || resource.definition.document_format
@@ -237,8 +239,10 @@ module Castellan
       private
 
       def hits
-        fields = @authenticated ? @cache_control.private : @cache_control.shared
-        Hits.new(cache_control: fields, private: @cache_control.private, vary: @vary, vary_with_coding: @vary_with_coding)
+        status = @frame.cache_status ? HIT : {}
+        personal = { **@cache_control.private, **status }.freeze
+        fields = @authenticated ? personal : { **@cache_control.shared, **status }.freeze
+        Hits.new(cache_control: fields, private: personal, vary: @vary, vary_with_coding: @vary_with_coding)
       end
 
       def accepts?(accept) = accept.nil? || accept == "*/*" || accept == @type
@@ -258,10 +262,12 @@ module Castellan
 
       def rendered(env, id, document)
         vary = encode(document.rendering, env)
-        purged = @frame.purge && purged?(document, env, vary)
-        headers = { "etag" => document.rendering.etag, "vary" => vary, **cache_control(document, purged) }
+        document.public! unless @authenticated
+        purged = CacheFields.purged?(@frame.purge, document, env, vary)
+        fields = CacheFields.of(document, @frame.purge, purged)
+        headers = { "etag" => document.rendering.etag, "vary" => vary, **fields }
         case precondition(env, document, id, headers["etag"])
-        when :not_modified then Endpoint.not_modified(headers)
+        when :not_modified then Endpoint.not_modified(headers.merge(cache_status(document.rendering)))
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
         when :absent then absent(id)
         else answer(document, id, headers, (env if purged))
@@ -300,21 +306,6 @@ module Castellan
         adapter = @resource.checked_rows
         seen = Rows::ViewerScopes.new(viewer).narrow(definition, adapter, (adapter.scopes.from(all) unless :all.equal?(all)))
         Rows::ViewerScopes::ScopedRows.new(definition, adapter, seen).narrow(type.resource.checked_rows.scopes.all)
-      end
-
-      # Per-viewer values are private, also where nobody is authenticated.
-      def cache_control(document, purged)
-        return @cache_control.private if @authenticated || document.rendering.plan.holes.any?
-
-        @frame.purge.nil? || purged ? @cache_control.shared : ALWAYS_ASK.shared
-      end
-
-      # Proxies may not keep a document whose changes would not be noticed, nor bytes that may be stale: they would ask for them after the
-      # purge, and keep them.
-      def purged?(document, env, vary)
-        rendering = document.rendering
-        !@authenticated && !several_tables? && rendering.plan.holes.empty? && !rendering.definition.caching&.stale? &&
-          @frame.purge.covers?(rendering, env, vary)
       end
 
       # Clients choose among the members that the fixed parameters leave. A wrong one is the developer's mistake.
@@ -372,7 +363,15 @@ module Castellan
 
         rendering = document.rendering
         headers.merge!(@frame.purge.headers(rendering, noted, headers["vary"])) if noted
-        Endpoint.sent(headers, rendering.media_type, rendering.coding, rendering.encoded)
+        body = rendering.encoded
+        Endpoint.sent(headers.merge!(cache_status(rendering)), rendering.media_type, rendering.coding, body)
+      end
+
+      # @return [Hash{String => String}]
+      def cache_status(rendering)
+        return {} unless @frame.cache_status && rendering.kept?
+
+        rendering.rendered? ? MISS : HIT
       end
 
       def absent(id)

@@ -17,16 +17,19 @@ module Castellan
       # @return [Hash{String => Array<String>, nil}] the application's own query parameters and their allowed
       #   values
       # @return [Purge, nil]
-      attr_reader :base_url, :jsonapi, :described_by, :own, :purge
+      # @return [Boolean] whether responses have Cache-Status
+      attr_reader :base_url, :jsonapi, :described_by, :own, :purge, :cache_status
 
       # @param jsonapi [Hash, nil] the meta object of the member; nil omits the member
       # @raise [ConfigurationError]
-      def initialize(base_url: nil, jsonapi: nil, self_links: false, described_by: nil, params: {}, purge: nil)
+      def initialize(base_url: nil, jsonapi: nil, self_links: false, described_by: nil, params: {}, purge: nil,
+                     cache_status: false)
         @base_url = base_url && url(base_url)
         @jsonapi = jsonapi && JSON.generate({ "version" => "1.1", "meta" => (jsonapi unless jsonapi.empty?) }.compact).freeze
         @self_links = self_links
         @described_by = described_by
         @purge = purge
+        @cache_status = cache_status
         @own = params.to_h { |name, values| [name(name), values&.map { |value| value.to_s.freeze }&.freeze] }.freeze
         freeze
       end

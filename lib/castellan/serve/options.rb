@@ -71,6 +71,13 @@ module Castellan
         surroundings[:purge] = purge
       end
 
+      # Writes Cache-Status (RFC 9211) into responses from documents that are kept: `Castellan; hit` or
+      # `Castellan; fwd=miss; stored`.
+      # @param value [Boolean]
+      def cache_status(value)
+        surroundings[:cache_status] = value
+      end
+
       # Reads from a replica, and from the primary what a client has just written, see {Replicas}.
       # @param cookie [String, nil] the name of a cookie that carries the version, for browsers
       def replicas(cookie: nil)

@@ -64,7 +64,10 @@ module Castellan
 
         Rack::Utils.parse_nested_query(text)
       rescue *UNREADABLE => error
-        raise BadRequest.new("the query cannot be read: #{ClientText.shown(error.message, 200)}", title: "Invalid query")
+        # Rack's error about nesting has no message.
+        text = error.message
+        text = "it is nested deeper than #{Rack::Utils.param_depth_limit} levels" if text == error.class.name
+        raise BadRequest.new("the query cannot be read: #{ClientText.shown(text, 200)}", title: "Invalid query")
       end
 
       private

@@ -2,8 +2,9 @@
 
 module Castellan
   module Serve
-    # Reports each request as a span of OpenTelemetry. Inside are spans for authentication and for the answer, and in this one for its
-    # phases: plan (the query is checked), version (of the tables of a kept document), cache, select and encode. Frozen.
+    # Reports each request as a span of OpenTelemetry. Inside are spans for authentication and for the answer,
+    # and in this one for its phases: plan (the query is checked), version (of the tables of a kept document),
+    # cache, select and encode. `Castellan.cache.fetch` is a span everywhere in the process. Frozen.
     #
     #   Castellan.app {
     #     trace                 # after OpenTelemetry::SDK.configure
@@ -22,7 +23,7 @@ module Castellan
         end
 
         @tracer = ::OpenTelemetry.tracer_provider.tracer("castellan", VERSION)
-        freeze
+        Castellan.tracing = freeze
       end
 
       # @param env [Hash] Rack's environment
@@ -45,6 +46,14 @@ module Castellan
         @tracer.in_span("castellan.#{name}") { yield }
       end
 
+      # Called by `Castellan.cache.fetch`.
+      # @yieldreturn [Object]
+      # @return [Object] the value of the block
+      def fetch(&block)
+        watched = Recording.current&.watches_spans?
+        phase("fetch") { watched ? yield : Recording.open(Phases.new(@tracer), &block) }
+      end
+
       # Makes spans of what a recording reports after it has ended.
       class Phases
         NAMES = { plan: "castellan.plan", version: "castellan.version", select: "castellan.select", render: "castellan.encode" }.freeze
@@ -64,8 +73,10 @@ module Castellan
         end
 
         # Called by {Recording#notify}.
-        def cache(layer, outcome, started_ns, duration_ns, *)
-          report("castellan.cache", started_ns, duration_ns, "castellan.layer" => layer.name, "castellan.outcome" => outcome.name)
+        def cache(layer, outcome, started_ns, duration_ns, bytes = nil, age = nil)
+          attributes = { "castellan.layer" => layer.name, "castellan.outcome" => outcome.name,
+                         "castellan.bytes" => bytes, "castellan.age" => age }
+          report("castellan.cache", started_ns, duration_ns, attributes.compact)
         end
 
         private

@@ -42,12 +42,19 @@ module Castellan
       end
 
       # @param dependencies [Array<Dependency>]
-      # @return [String, nil] nil if the version is unknown: respond without the cache
+      # @yieldparam error [StandardError] of the driver, if the database fails
+      # @return [String, nil] nil if the version is unknown: respond without the cache. The query for the data
+      #   raises the error of the database
       def current(dependencies)
         return if Castellan.off?
         return "0" if dependencies.empty?
 
-        attempt { dependencies.any?(&:value) ? read { |raw| of_rows(raw, dependencies) } : of_tables(dependencies) }
+        dependencies.any?(&:value) ? read { |raw| of_rows(raw, dependencies) } : of_tables(dependencies)
+      rescue reader.class::ERROR => error
+        @log.call("castellan: answers are not cached, because the version cannot be read: #{error.message}") unless @failed
+        @failed = true
+        yield error if block_given?
+        nil
       end
 
       # @param model [Object] a model or dataset
@@ -76,9 +83,21 @@ module Castellan
         tables.all? { |table| current([Dependency.new(table)]) }
       end
 
+      # @return [Array<String>] the tables without triggers, or that do not exist; none in a transaction, and
+      #   while the database fails
+      def missing(tables)
+        return [] if postgres? && @connections.with { |raw| raw.transaction_status.nonzero? }
+
+        tables.reject { |table| current([Dependency.new(table)]) { return [] } }
+      rescue reader.class::ERROR
+        []
+      end
+
       # @return [Boolean] whether each write to the tables sends a notification
       def notifies?(tables)
-        postgres? && attempt { read { |raw| reader.value(raw, triggers.notifies(tables)) } }.to_s.start_with?("t")
+        postgres? && read { |raw| reader.value(raw, triggers.notifies(tables)) }.to_s.start_with?("t")
+      rescue reader.class::ERROR
+        false
       end
 
       private
@@ -112,16 +131,7 @@ module Castellan
       end
 
       def read
-        @connections.with { |raw| yield raw if ready?(raw) }
-      end
-
-      # Returns nil if the database fails; the query for the data raises the error.
-      def attempt
-        yield.tap { @failed = false if @failed }
-      rescue reader.class::ERROR => error
-        @log.call("castellan: answers are not cached, because the version cannot be read: #{error.message}") unless @failed
-        @failed = true
-        nil
+        @connections.with { |raw| ready?(raw) ? yield(raw) : nil }.tap { @failed = false if @failed }
       end
 
       # Checks that the counters exist: otherwise the SELECT fails and aborts a transaction on PostgreSQL.

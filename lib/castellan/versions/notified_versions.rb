@@ -58,20 +58,21 @@ module Castellan
       end
 
       # @param dependencies [Array<Dependency>]
+      # @yieldparam error [StandardError] see {ExactVersions#current}
       # @return [String, nil] see {ExactVersions#current}
-      def current(dependencies)
+      def current(dependencies, &failed)
         return if Castellan.off?
 
         place = @connections.place if postgres? && !dependencies.empty?
-        return @exact.current(dependencies) unless place
+        return @exact.current(dependencies, &failed) unless place
 
         slot = @slots.fetch(place.empty? ? dependencies : [place, dependencies]) { Slot.new(dependencies) }
         now_ns = Clock.monotonic_ns
-        generation = @listener.generation(slot.names, now_ns) or return @exact.current(dependencies)
+        generation = @listener.generation(slot.names, now_ns) or return @exact.current(dependencies, &failed)
         known, token, read_ns = slot.known
         return token if known == generation && now_ns - read_ns < slot.lasts_ns
 
-        @exact.current(dependencies).tap { |found| note(slot, [generation, found, now_ns]) }
+        @exact.current(dependencies, &failed).tap { |found| note(slot, [generation, found, now_ns]) }
       end
 
       # @param model [Object] a model or dataset

@@ -59,9 +59,14 @@ module Castellan
 
         # @yieldparam raw [PG::Connection, SQLite3::Database]
         def with
-          return @model.with_connection { |connection| yield connection.raw_connection } if @model.respond_to?(:with_connection)
+          return yield(@model.connection.raw_connection) unless @model.respond_to?(:with_connection)
 
-          yield @model.connection.raw_connection
+          @model.with_connection do |connection|
+            yield connection.raw_connection
+          rescue StandardError
+            drop_broken(connection)
+            raise
+          end
         end
 
         # @return [String, nil] the search path that `schema_search_path=` has set, "" for the default; nil in a transaction, and where
@@ -88,6 +93,11 @@ module Castellan
         end
 
         private
+
+        # ActiveRecord does not see the driver's error, and would use the connection for the next statement.
+        def drop_broken(connection)
+          connection.disconnect! unless connection.transaction_open? || connection.active?
+        end
 
         # The pool of the default role and shard. `establish_connection` disconnects the pool that it replaces, and a forked process
         # discards those of its parent.

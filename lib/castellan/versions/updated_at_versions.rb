@@ -27,16 +27,17 @@ module Castellan
       end
 
       # @param dependencies [Array<Dependency>]
-      # @return [String, nil] nil inside a PostgreSQL transaction that has written, and if the database fails
-      #   (the query for the data then raises the error)
+      # @yieldparam error [StandardError] of the driver, if the database fails
+      # @return [String, nil] nil in a PostgreSQL transaction that has written, and if the database fails (the
+      #   query for the data then raises the error)
       # @raise [ConfigurationError] if a table or the column does not exist
-      def current(dependencies)
+      def current(dependencies, &failed)
         return if Castellan.off?
         return "0" if dependencies.empty?
 
         postgres = @connections.dialect == :postgres
         sql = sql(dependencies.map(&:table).uniq, postgres)
-        read(postgres ? PostgresReader : SQLiteReader, sql)
+        read(postgres ? PostgresReader : SQLiteReader, sql, &failed)
       end
 
       # @param model [Object] a model or dataset
@@ -45,13 +46,14 @@ module Castellan
 
       private
 
-      def read(kind, sql)
+      def read(kind, sql, &failed)
         reader = kind.new(prepared: false)
         @connections.with { |raw| @connections.observe(raw, sql) { reader.value(raw, sql) } }
       rescue *kind::UNKNOWN => error
         raise ConfigurationError, "the version by #{@column} cannot be read: #{error.message.lines.first&.chomp}; " \
                                   "name another column:, or use ExactVersions or CommitVersions"
-      rescue kind::ERROR
+      rescue kind::ERROR => error
+        failed&.call(error)
         nil
       end
 
