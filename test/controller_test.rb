@@ -167,7 +167,7 @@ module ControllerContract
     end)
   end
 
-  def purge = @purge ||= Castellan::Purge.new(journal.source, [], again_after: nil)
+  def purge = @purge ||= Castellan::Purge.new(journal.source, Struct.new(:tags) { def purge(tags) = tags }.new, again_after: nil)
 
   def zipped(action, **env) = get(action, "HTTP_ACCEPT_ENCODING" => "gzip", **env)
 

@@ -262,16 +262,25 @@ module Castellan
 
       def rendered(env, id, document)
         vary = encode(document.rendering, env)
-        document.public! unless @authenticated
-        purged = CacheFields.purged?(@frame.purge, document, env, vary)
-        fields = CacheFields.of(document, @frame.purge, purged)
-        headers = { "etag" => document.rendering.etag, "vary" => vary, **fields }
+        purged = purged?(document, env, vary)
+        headers = { "etag" => document.rendering.etag, "vary" => vary, **fields(document, purged) }
         case precondition(env, document, id, headers["etag"])
         when :not_modified then Endpoint.not_modified(headers.merge(cache_status(document.rendering)))
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
         when :absent then absent(id)
         else answer(document, id, headers, (env if purged))
         end
+      end
+
+      def purged?(document, env, vary)
+        @frame.purge && CacheFields.purged?(@frame.purge, document.tap { |shared| shared.public! unless @authenticated }, env, vary)
+      end
+
+      # Per-viewer values are private, also without `authenticate`.
+      def fields(document, purged)
+        return CacheFields.of(document, @frame.purge, purged) if @frame.purge
+
+        @authenticated || document.rendering.plan.holes.any? ? @cache_control.private : @cache_control.shared
       end
 
       def planned(env, viewer, id, keeper, scope = nil)
@@ -364,7 +373,8 @@ module Castellan
         rendering = document.rendering
         headers.merge!(@frame.purge.headers(rendering, noted, headers["vary"])) if noted
         body = rendering.encoded
-        Endpoint.sent(headers.merge!(cache_status(rendering)), rendering.media_type, rendering.coding, body)
+        headers.merge!(cache_status(rendering)) if @frame.cache_status
+        Endpoint.sent(headers, rendering.media_type, rendering.coding, body)
       end
 
       # @return [Hash{String => String}]
