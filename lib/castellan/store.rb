@@ -13,6 +13,7 @@ module Castellan
   #   store.read_multi(%w[users posts])                             # => { "users" => bytes }
   #   store.delete_multi(%w[users])
   #   store.increment("hits")                                       # => 1; reads back as "1"
+  #   store.increment("hits", 5, ttl: 60)                           # => 6; the ttl: is that of a new counter
   #   store.compare_and_delete("lease", "me")                       # => true if the value was "me"
   #   store.supports?(:lease)  # => true if if_absent: is atomic for all clients
   #

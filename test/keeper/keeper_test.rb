@@ -21,7 +21,7 @@ module KeeperContract
 
     def read_multi(keys) = @store.read_multi(keys)
     def delete_multi(keys) = @store.delete_multi(keys)
-    def increment(key) = @store.increment(key)
+    def increment(...) = @store.increment(...)
     def compare_and_delete(key, token) = @store.compare_and_delete(key, token)
     def supports?(feature) = @store.supports?(feature)
   end

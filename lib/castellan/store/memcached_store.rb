@@ -73,8 +73,9 @@ module Castellan
 
       # @return [Integer]
       # @raise [StoreError] if the value is not a number
-      def increment(key)
-        guard { @client.incr(name(key), 1, nil, 1) }
+      def increment(key, amount = 1, ttl: nil)
+        Store.check_ttl(ttl)
+        guard { @client.incr(name(key), amount, ttl&.ceil, amount) }
       end
 
       # @return [Boolean]

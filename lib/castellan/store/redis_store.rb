@@ -60,7 +60,7 @@ module Castellan
         Store.check_ttl(ttl)
         return [] if entries.empty?
 
-        options = [*(["PX", [(ttl * 1000).ceil, 1].max] if ttl), *("NX" if if_absent)]
+        options = [*(["PX", milliseconds(ttl)] if ttl), *("NX" if if_absent)]
         answers = guard { @client.pipelined { |pipeline| entries.each { |key, bytes| pipeline.call("SET", name(key), bytes, *options) } } }
         answers = array(answers, entries)
         entries.keys.each_with_index.filter_map { |key, index| key if answers[index] == "OK" }
@@ -75,9 +75,17 @@ module Castellan
 
       # @return [Integer]
       # @raise [StoreError] if the value is not a number
-      def increment(key)
-        value = call("INCR", name(key))
-        value.is_a?(Integer) ? value : raise(StoreError, "RedisStore: INCR returned #{value.inspect[0, 60]}")
+      def increment(key, amount = 1, ttl: nil)
+        Store.check_ttl(ttl)
+        name = name(key)
+        answers = guard do
+          @client.pipelined do |pipeline|
+            pipeline.call("SET", name, "0", "PX", milliseconds(ttl), "NX") if ttl
+            pipeline.call("INCRBY", name, amount)
+          end
+        end
+        value = Array(answers).last
+        value.is_a?(Integer) ? value : raise(StoreError, "RedisStore: INCRBY returned #{value.inspect[0, 60]}")
       end
 
       # @return [Boolean]
@@ -90,6 +98,8 @@ module Castellan
       end
 
       private
+
+      def milliseconds(ttl) = [(ttl * 1000).ceil, 1].max
 
       def name(key)
         @namespace.empty? ? key : @namespace + key.b

@@ -59,9 +59,9 @@ module Castellan
       end
 
       # @return [Integer]
-      def increment(key)
+      def increment(key, amount = 1, ttl: nil)
         @near.delete_multi([key])
-        @far.increment(key)
+        @far.increment(key, amount, ttl: ttl)
       end
 
       # @return [Boolean]
