@@ -33,7 +33,7 @@ module Castellan
       # @return [Array<String>] lines of "Class#method - defect"; empty if there are none
       def defects
         @defects.clear
-        %i[read_multi write_multi delete_multi increment compare_and_delete supports?].each do |name|
+        METHODS.each do |name|
           note(name, "is missing") unless @store.respond_to?(name)
         end
         lint if @defects.empty?
