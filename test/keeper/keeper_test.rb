@@ -30,6 +30,8 @@ module KeeperContract
   class FailingStore
     def read_multi(_) = raise(Castellan::StoreError, "down")
     def write_multi(*, **) = raise(Castellan::StoreError, "down")
+    def delete_multi(_) = raise(Castellan::StoreError, "down")
+    def increment(*, **) = raise(Castellan::StoreError, "down")
     def compare_and_delete(*) = raise(Castellan::StoreError, "down")
     def supports?(_) = false
   end

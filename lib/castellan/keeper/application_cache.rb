@@ -18,11 +18,11 @@ module Castellan
       # @param store [Object] see {Store}
       # @param versions [#current, nil] see {Versions}; nil: everything is computed
       # @param revision [#to_s, nil]
-      def initialize(store:, versions: nil, revision: nil, log: nil)
+      def initialize(store:, versions: nil, revision: nil)
         @versions = versions
         @exact = versions.is_a?(Versions::NotifiedVersions) ? versions.exact : versions
         @revision = revision
-        @layer = Cache::DocumentLayer.new(store: store, name: :fetch, log: log)
+        @layer = Cache::DocumentLayer.new(store: store, name: :fetch)
         @tables = BoundedCache.new
         @freshness = BoundedCache.new
       end
