@@ -13,10 +13,8 @@ module Castellan
     #
     # Settings may also be in config/application.rb and config/environments. They are read once, at boot.
     class Configuration
-      STORE = %i[read_multi write_multi].freeze
-      private_constant :STORE
-
-      # @return [Object, nil] a {Store} for documents whose resource says `cache`; nil, the default, keeps nothing
+      # @return [Object, nil] a {Store}, or Rails.cache, for documents of resources with `cache`; nil, the
+      #   default, keeps nothing
       attr_reader :cache_store
       # @return [String, nil] of the application's code: documents that another revision kept are not served; nil: {Keeper::Revision}
       attr_reader :revision
@@ -52,10 +50,7 @@ module Castellan
       end
 
       def cache_store=(store)
-        unless store.nil? || STORE.all? { |name| store.respond_to?(name) }
-          refuse(:cache_store, store, "a store or nil", "Castellan::Store::MemoryStore.new")
-        end
-        @cache_store = store
+        @cache_store = (Store.for(store, "config.castellan.cache_store") unless store.nil?)
       end
 
       def revision=(text)

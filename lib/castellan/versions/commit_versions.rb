@@ -23,12 +23,12 @@ module Castellan
       PREFIX = "castellan:version:"
       private_constant :PREFIX
 
-      # @param store [Object] see {Store}
+      # @param store [Object] see {Store.for}
       # @param log [#call, nil] called with a line if the store fails; default standard error
       def initialize(store, log: nil)
-        @store = store
+        @store = Store.for(store)
         @log = log || ->(line) { warn(line) }
-        @tokens = Store::FailSafe.new(store, log: @log)
+        @tokens = Store::FailSafe.new(@store, log: @log)
         @unwritten = {} # key => the last change whose token the store has not taken
         @lock = Mutex.new
         freeze
