@@ -21,6 +21,18 @@ class ContractTest < Minitest::Test
     ActiveSupport::Notifications.subscribed(->(*) {}, "nothing.castellan") { assert notifier.listening?("nothing.castellan") }
   end
 
+  def test_sockets_of_dalli_read_lines_with_gets_and_have_the_options_of_the_client
+    needs :memcached
+    require "dalli"
+    servers = Castellan::TestServers.memcached_url.delete_prefix("memcached://")
+    client = Dalli::Client.new(servers, protocol: :meta, raw: true, castellan: true)
+    read = []
+    tracing = TracePoint.new(:c_call) { |call| read << call.self if call.method_id == :gets }
+    tracing.enable { client.get("a") }
+    assert_equal [Dalli::Socket::TCP], read.map(&:class).uniq
+    assert read.first.options[:castellan]
+  end
+
   def test_notifications_name_the_listeners_of_an_event
     listening = ->(*) {}
     ActiveSupport::Notifications.subscribed(listening, "nothing.castellan") do

@@ -296,7 +296,7 @@ class RailtieTest < Minitest::Test
     { "detection = true" => "detection must be a Hash of options, or false, got true; write for example " \
                             "config.castellan.detection = { sample: 0.1 }",
       "profile = 'on'" => "profile must be a Hash of options, or false, got \"on\"", "cache_store = :memory_store" =>
-      "cache_store must be a store or nil, got :memory_store", "revision = 7" => "revision must be a String or nil, got 7",
+      "cache_store must be a store or Rails.cache, got :memory_store", "revision = 7" => "revision must be a String or nil, got 7",
       "verify = 0.1" => "verify must be a Hash of options, or false, got 0.1",
       "together = 1" => "Castellan.together must be true or false, got 1", "profle = {}" => "profle=" }.each do |line, message|
       output = run_app("begin; Rails.application.config.castellan.#{line}; rescue StandardError => error; puts error.message; end")

@@ -29,12 +29,18 @@ class RateLimitTest < Minitest::Test
     assert_equal [200, 200, 429], %w[a b c].map { |token| get("HTTP_AUTHORIZATION" => "Bearer #{token}").status }
   end
 
-  def test_a_store_that_is_slow_counts_no_further_than_the_limit
-    counted = 0
+  def test_a_request_is_one_operation_of_the_store_whatever_it_costs
+    calls = []
     store = Castellan::Store::MemoryStore.new
-    store.define_singleton_method(:increment) { |key| super(key).tap { counted += 1 } }
-    limit(limit: 3, cost: 100, store: store)
-    assert_equal [429, 4], [get.status, counted]
+    %i[increment write_multi].each do |name|
+      store.define_singleton_method(name) do |*arguments, **options|
+        calls << name
+        super(*arguments, **options)
+      end
+    end
+    limit(limit: 200, cost: 100, store: store)
+    assert_equal [200, 200, 429], Array.new(3) { get.status }
+    assert_equal %i[increment] * 3, calls
   end
 
   def test_an_ipv6_network_counts_as_one_client
@@ -71,27 +77,79 @@ class RateLimitTest < Minitest::Test
     assert_equal 1, log.size
   end
 
+  def test_while_redis_is_stopped_requests_pass_after_one_wait_and_one_line_is_logged
+    needs :redis
+    server = Castellan::TestServers.start_redis
+    log = []
+    store = Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:#{server.port}/0")
+    limit(limit: 100, cost: 100, store: store, log: log.method(:<<))
+    get
+    Process.kill(:STOP, server.pid)
+    statuses, milliseconds = timed { Array.new(6) { get.status } }
+    assert_equal [200] * 6, statuses
+    assert_operator milliseconds, :<, 6 * 50, "six requests, of which the first waits 50 ms"
+    assert_equal 1, log.size, log.inspect
+    assert_includes log.first, "requests are not counted"
+  end
+
   def test_processes_share_the_limit_in_redis
     needs :redis
-    stores = Array.new(2) { Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, namespace: "limit #{object_id}") }
-    statuses = stores.map do |store|
-      limit(limit: 1, store: store)
-      get.status
-    end
-    assert_equal [200, 429], statuses
+    url = Castellan::TestServers.redis_url
+    assert_shared_limit { Castellan::Store::RedisStore.new(url: url, timeout: 5, namespace: "limit #{object_id}") }
+  end
+
+  def test_processes_share_the_limit_in_memcached
+    needs :memcached
+    servers = Castellan::TestServers.memcached_url.delete_prefix("memcached://")
+    namespace = "limit#{object_id}"
+    assert_shared_limit { Castellan::Store::MemcachedStore.new(servers, timeout: 5, namespace: namespace) }
+  end
+
+  def test_rails_cache_counts_requests
+    require "active_support/cache"
+    limit(limit: 1, store: ActiveSupport::Cache::MemoryStore.new)
+    assert_equal [200, 429], Array.new(2) { get.status }
+  end
+
+  def test_the_default_store_is_that_of_rack_attack
+    require "active_support/cache"
+    Rack::Attack.cache.store = ActiveSupport::Cache::MemoryStore.new
+    limit(limit: 1, store: nil)
+    assert_equal [200, 429], Array.new(2) { get.status }
+  ensure
+    Rack::Attack.cache.store = nil
+  end
+
+  def test_a_limit_without_a_store_raises_with_the_correction
+    error = assert_raises(Castellan::ConfigurationError) { limit(limit: 1, store: nil) }
+    assert_includes error.message, "store: must be a store or Rails.cache, got nil; write for example Castellan::"
   end
 
   def test_mistakes_are_refused
     [{ limit: 0, period: 1 }, { limit: 1, period: 0.5 }, { limit: 1, period: 1, by: :cookie }].each do |options|
-      assert_raises(Castellan::ConfigurationError) { Castellan::RateLimit.new(->(_env) {}, **options) }
+      assert_raises(Castellan::ConfigurationError) { limit(**options) }
     end
   end
 
   private
 
-  def limit(store: Castellan::Store::MemoryStore.new, **options)
+  def limit(store: Castellan::Store::MemoryStore.new, period: YEAR, **options)
     app = ->(_env) { [200, { "content-type" => "text/plain" }, ["ok"]] }
-    @app = Rack::Lint.new(Castellan::RateLimit.new(Rack::Lint.new(app), period: YEAR, store: store, **options))
+    @app = Rack::Lint.new(Castellan::RateLimit.new(Rack::Lint.new(app), period: period, store: store, **options))
+  end
+
+  def assert_shared_limit
+    statuses = Array.new(2) do
+      limit(limit: 1, store: yield)
+      get.status
+    end
+    assert_equal [200, 429], statuses
+  end
+
+  def timed
+    started_ns = Castellan::Clock.monotonic_ns
+    answer = yield
+    [answer, (Castellan::Clock.monotonic_ns - started_ns) / 1_000_000]
   end
 
   def get(**env)

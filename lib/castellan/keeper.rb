@@ -22,20 +22,27 @@ module Castellan
     UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
     private_constant :LONGEST_SHAPE, :SPLICED, :UUID, :MOST_REQUESTS, :MOST_VIEWERS, :LONGEST_VALUES
 
-    # @param store [Object] see {Store}
+    # @param store [Object] see {Store.for}
     # @param versions [#current] see {Versions}
     # @param revision [String, nil] the revision of the application's code, part of every key; default: see
     #   {Revision}
     # @param log [#call, nil] called with a line when the store fails
     # @param compress [Array<String>, nil] the content codings in which documents are kept besides their bytes, of "br",
     #   "zstd" and "gzip"; nil: gzip, and the two others where the gems brotli and zstd-ruby are installed; []: none
+    # @raise [ConfigurationError] for an object that is no store, or no versions
     def initialize(store:, versions:, revision: nil, log: nil, compress: nil)
+      unless versions.respond_to?(:current)
+        raise ConfigurationError, "versions: must have the method current, got #{Store.shown(versions)}; " \
+                                  "write for example Castellan::Versions::ExactVersions.new(ActiveRecord::Base)"
+      end
+
       @versions = versions
       @exact = versions.is_a?(Versions::NotifiedVersions) ? versions.exact : versions
       @of_one_database = versions.respond_to?(:of?)
       @revision = Revision.new(revision)
-      @layer = Cache::DocumentLayer.new(store: store, log: log)
-      @forms = Cache::DocumentLayer.new(store: store, name: :form, log: log)
+      store = Store::FailSafe.new(store, log: log)
+      @layer = Cache::DocumentLayer.new(store: store)
+      @forms = Cache::DocumentLayer.new(store: store, name: :form)
       @codings = (compress ? Cache::Compression.check(compress) : Cache::Compression.available).freeze
       @request_keys = BoundedCache.new(limit: MOST_REQUESTS)
       @viewer_values = BoundedCache.new(limit: MOST_VIEWERS)

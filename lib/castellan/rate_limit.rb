@@ -16,7 +16,7 @@ rescue LoadError => error
 end
 
 module Castellan
-  # Limits the requests of each client, by rack-attack, and tells clients what is left. A Rack middleware.
+  # Limits the requests of each client, with rack-attack, and sends clients what is left. A Rack middleware.
   #
   #   use Castellan::RateLimit, limit: 300, period: 60, store: Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"])
   #
@@ -37,27 +37,6 @@ module Castellan
       1
     end
 
-    # The counters of rack-attack in a {Store}.
-    class Counters
-      # @param store [Object] see {Store}
-      def initialize(store, log)
-        @store = store
-        @log = log
-      end
-
-      # @return [Integer] 0 if the store fails
-      def increment(key, _amount = 1, expires_in: nil)
-        @store.write_multi({ key => "0" }, ttl: expires_in, if_absent: true)
-        value = @store.increment(key)
-        @failed = false
-        value
-      rescue StoreError => error
-        @log.call("castellan: requests are not counted, because the store fails: #{error.message}") unless @failed
-        @failed = true
-        0
-      end
-    end
-
     # @param app [#call]
     # @param limit [Integer] the cost of the requests that a client may send in a period
     # @param period [Integer] seconds
@@ -65,7 +44,7 @@ module Castellan
     #   (the Authorization field, or the address without one; a client that invents tokens is not limited, so put it behind another limit
     #   by address), or called with a Rack::Request, returns what tells clients apart; nil: not limited
     # @param cost [Integer, #call] of a request, 1 to 100; called with a Rack::Request; default: {COST}
-    # @param store [Object, nil] see {Store}; nil: what `Rack::Attack.cache.store` is, in Rails its cache
+    # @param store [Object, nil] see {Store.for}; nil: what `Rack::Attack.cache.store` is, in Rails its cache
     # @param name [String] tells several limits apart
     # @raise [ConfigurationError]
     def initialize(app, limit:, period:, by: :address, cost: COST, store: nil, name: "default", log: nil)
@@ -77,7 +56,7 @@ module Castellan
       @cost = cost
       refuse("by: must be :token, :address or callable, got #{by.inspect}") unless @by.respond_to?(:call)
 
-      @cache = store ? Rack::Attack::Cache.new(store: Counters.new(store, log || ->(line) { warn(line) })) : Rack::Attack.cache
+      @store = Store::FailSafe.new(store || default_store, log: log, effect: "requests are not counted")
       @name = "castellan #{name}"
       @policy = %("#{name}";q=#{limit};w=#{period})
       @label = %("#{name}")
@@ -95,16 +74,17 @@ module Castellan
 
     private
 
-    # @return [Integer, nil] the cost of the client's requests in this period
+    # @return [Integer, nil] the cost of the client's requests in this period; 0 if the store fails
     def count(request)
       client = @by.call(request) or return
       cost = (@cost.respond_to?(:call) ? @cost.call(request) : @cost).to_i.clamp(1, MOST_COST)
-      counted = 0
-      cost.times do
-        counted = @cache.count("#{@name}:#{client}", @period)
-        break if counted > @limit
-      end
-      counted
+      period = Time.now.to_i / @period
+      @store.increment("#{Rack::Attack.cache.prefix}:#{period}:#{@name}:#{client}", cost, ttl: rest + 1) || 0
+    end
+
+    def default_store
+      store = Rack::Attack.cache.store
+      store.is_a?(Rack::Attack::BaseProxy) ? store.__getobj__ : store
     end
 
     def token(request)
@@ -120,7 +100,7 @@ module Castellan
       "unknown"
     end
 
-    # Rack::Attack counts in periods that begin at multiples of their length.
+    # As those of Rack::Attack, periods begin at multiples of their length.
     def rest
       @period - (Time.now.to_i % @period)
     end

@@ -13,6 +13,7 @@ module Castellan
   #   store.read_multi(%w[users posts])                             # => { "users" => bytes }
   #   store.delete_multi(%w[users])
   #   store.increment("hits")                                       # => 1; reads back as "1"
+  #   store.increment("hits", 5, ttl: 60)                           # => 6; the ttl: is that of a new counter
   #   store.compare_and_delete("lease", "me")                       # => true if the value was "me"
   #   store.supports?(:lease)  # => true if if_absent: is atomic for all clients
   #
@@ -21,6 +22,33 @@ module Castellan
   # too large and omits their keys from the result. Any value may be evicted at any time. The only error for
   # external failures is {StoreError}; callers treat it as a miss. Check your own store with {Linter}.
   module Store
+    METHODS = %i[read_multi write_multi delete_multi increment compare_and_delete supports?].freeze
+    private_constant :METHODS
+
+    # Accepts a store, or a cache of Rails.
+    # @param object [Object]
+    # @param name [String] of the option, for the message
+    # @return [Object] the store itself, or an {ActiveSupportStore} around an ActiveSupport::Cache::Store
+    # @raise [ConfigurationError] for any other object
+    def self.for(object, name = "store:")
+      return object if METHODS.all? { |name| object.respond_to?(name) }
+
+      rails_cache = defined?(ActiveSupport::Cache::Store) && object.is_a?(ActiveSupport::Cache::Store)
+      return ActiveSupportStore.new(object) if rails_cache
+
+      raise ConfigurationError, "#{name} must be a store or Rails.cache, got #{shown(object)}; write for " \
+                                "example Castellan::Store::RedisStore.new(url: ENV.fetch(\"REDIS_URL\"))"
+    end
+
+    # Describes an object without its contents, which may be a URL with a password.
+    # @return [String]
+    def self.shown(object)
+      case object
+      when nil, Symbol, Module then object.inspect
+      else "an instance of #{object.class}"
+      end
+    end
+
     # Validates a ttl.
     # @param ttl [Numeric, #to_f, nil] seconds
     # @raise [ArgumentError] unless it is positive or nil
@@ -29,6 +57,11 @@ module Castellan
 
       raise ArgumentError, "ttl: must be seconds above 0 or nil, got #{ttl.inspect}"
     end
+
+    # @param timeout [Numeric] seconds of one read
+    # @return [Numeric] seconds of a whole operation: at least one, because a thread of a busy process waits
+    #   for the others for some tenths of a second, which must not count as a failure of the server
+    def self.deadline(timeout) = [timeout * 4, 1].max
 
     # Limits the total time of an operation on a server. A client's own timeout covers one read, so a server
     # that sends endlessly, or more than fits into memory, would otherwise block a request.

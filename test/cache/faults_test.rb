@@ -54,8 +54,28 @@ class CacheFaultsTest < Minitest::Test
 
     def write_multi(entries, **options) = @store.write_multi(entries, **options)
     def delete_multi(keys) = @store.delete_multi(keys)
+    def increment(...) = @store.increment(...)
     def compare_and_delete(key, token) = @store.compare_and_delete(key, token)
     def supports?(feature) = @store.supports?(feature)
+  end
+
+  # A store that counts the operations that fail.
+  class FailureCounter
+    attr_reader :failures
+
+    def initialize(store)
+      @store = store
+      @failures = 0
+    end
+
+    %i[read_multi write_multi delete_multi increment compare_and_delete supports?].each do |name|
+      define_method(name) do |*arguments, **options|
+        @store.public_send(name, *arguments, **options)
+      rescue Castellan::StoreError
+        @failures += 1
+        raise
+      end
+    end
   end
 
   def setup
@@ -157,6 +177,17 @@ class CacheFaultsTest < Minitest::Test
       server.stop
       3.times { assert_empty wrong_answers("3") }
     end
+
+    define_method("test_documents_forms_and_fetches_wait_once_for_a_stopped_#{name}_and_log_one_line") do
+      needs name
+      server = start.call
+      store = FailureCounter.new(store_of(name, server.port, timeout: 0.5)) # and is skipped for 5 s
+      Castellan.keeper = keeper(store)
+      3.times { assert_empty wrong_answers("1") }
+      Process.kill(:STOP, server.pid)
+      %w[1 2].each { |viewer| assert_empty wrong_answers(viewer) }
+      assert_equal [1, 1], [store.failures, @lines.size], @lines.inspect
+    end
   end
 
   def test_a_full_redis_is_a_miss
@@ -164,6 +195,7 @@ class CacheFaultsTest < Minitest::Test
     Castellan.keeper = keeper(store_of(:redis, server.port))
     3.times { assert_empty wrong_answers("1") }
     assert_includes @lines.first, "OOM"
+    assert_equal 1, @lines.size, @lines.inspect
   end
 
   private
@@ -180,10 +212,10 @@ class CacheFaultsTest < Minitest::Test
 
   def tiered = Castellan::Store::TieredStore.new(Castellan::Store::MemoryStore.new, redis)
 
-  def store_of(name, port)
-    return Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:#{port}/0", timeout: 0.1) if name == :redis
+  def store_of(name, port, timeout: 0.1)
+    return Castellan::Store::MemcachedStore.new("127.0.0.1:#{port}", timeout: timeout) if name == :memcached
 
-    Castellan::Store::MemcachedStore.new("127.0.0.1:#{port}", timeout: 0.1)
+    Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:#{port}/0", timeout: timeout)
   end
 
   def keeper(store, versions = @versions)

@@ -43,7 +43,7 @@ class CacheFreshnessTest < Minitest::Test
 
   # With leases, as processes that share a store have them.
   def test_one_process_computes_a_little_before_the_end
-    shared = Castellan::Store::TieredStore.new(Castellan::Store::NullStore.new, @store)
+    shared = Castellan::Store::TieredStore.new(Castellan::Store::MemoryStore.new(max_bytesize: 1), @store)
     one, other = Array.new(2) { Castellan::Cache::DocumentLayer.new(store: shared, random: -> { @random }) }
     at(0) { fill("k", "1", cost_ms: 100) }
     at(9_931) do

@@ -21,7 +21,7 @@ module KeeperContract
 
     def read_multi(keys) = @store.read_multi(keys)
     def delete_multi(keys) = @store.delete_multi(keys)
-    def increment(key) = @store.increment(key)
+    def increment(...) = @store.increment(...)
     def compare_and_delete(key, token) = @store.compare_and_delete(key, token)
     def supports?(feature) = @store.supports?(feature)
   end
@@ -30,6 +30,8 @@ module KeeperContract
   class FailingStore
     def read_multi(_) = raise(Castellan::StoreError, "down")
     def write_multi(*, **) = raise(Castellan::StoreError, "down")
+    def delete_multi(_) = raise(Castellan::StoreError, "down")
+    def increment(*, **) = raise(Castellan::StoreError, "down")
     def compare_and_delete(*) = raise(Castellan::StoreError, "down")
     def supports?(_) = false
   end

@@ -14,7 +14,8 @@ class SourceDigestTest < Minitest::Test
   end
 
   def test_the_source_is_read_when_the_resource_is_checked
-    Castellan.keep(store: Castellan::Store::NullStore.new, versions: nil)
+    store = Castellan::Store::NullStore.new
+    Castellan.keep(store: store, versions: Castellan::Versions::CommitVersions.new(store))
     Dir.mktmpdir do |directory|
       known, unknown = Array.new(2) { resource(directory, "cache :exact") }
       expected = digest(directory, "cache :exact")

@@ -207,10 +207,13 @@ class ProfileBodiesTest < Minitest::Test
   end
 
   # A store whose every write fails in another way.
-  class Failing
-    def initialize(error) = @error = error
+  class Failing < Castellan::Store::NullStore
+    def initialize(error)
+      super()
+      @error = error
+    end
+
     def write_multi(*, **) = raise(@error)
-    def read_multi(*) = {}
     def increment(*) = raise(@error)
   end
 

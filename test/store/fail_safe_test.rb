@@ -3,19 +3,30 @@
 require "test_helper"
 require_relative "slow_store"
 
-# FailSafe skips a store that fails slowly for a limited time.
+# FailSafe skips a store that failed slowly for a limited time.
 class FailSafeTest < Minitest::Test
   SECOND = SlowStore::SECOND
 
   def setup
     @store = SlowStore.new(takes: SECOND / 4)
-    @safe = Castellan::Store::FailSafe.new(@store, log: ->(_line) {})
+    @lines = []
+    @safe = Castellan::Store::FailSafe.new(@store, log: ->(line) { @lines << line })
+  end
+
+  def test_the_first_failure_skips_the_store_for_ten_times_its_duration
+    clocked do
+      fail_once
+      failed = @store.now
+      @store.broken = false
+      assert_equal({}, read_at(failed + (SECOND * 10 / 4) - 1))
+      assert_equal({ "a" => "A" }, read_at(failed + (SECOND * 10 / 4)))
+    end
   end
 
   def test_a_store_is_skipped_for_five_seconds_at_most
     clocked do
       @store.takes = 30 * SECOND
-      fail_twice
+      fail_once
       failed = @store.now
       @store.broken = false
       assert_equal [{}, {}], [failed, failed + (5 * SECOND) - 1].map { |now| read_at(now) }
@@ -23,16 +34,63 @@ class FailSafeTest < Minitest::Test
     end
   end
 
-  def test_a_recovered_store_is_not_skipped_at_its_next_failure
+  def test_one_thread_tries_a_store_again_while_others_skip_it
     clocked do
-      fail_twice
-      failed = @store.now
+      fail_once
       @store.broken = false
-      read_at(failed + (3 * SECOND))
-      @store.broken = true
-      @safe.read_multi(%w[a])
+      @store.now += 5 * SECOND
+      others = []
+      other = -> { Thread.new { @safe.read_multi(%w[a]) }.value }
+      @store.define_singleton_method(:read_multi) do |keys|
+        2.times { others << other.call } if others.empty?
+        super(keys)
+      end
+      assert_equal({ "a" => "A" }, @safe.read_multi(%w[a]))
+      assert_equal [{}, {}], others
+    end
+  end
+
+  def test_an_outage_is_logged_once_also_by_simultaneous_requests
+    gate = Queue.new
+    @store.broken = true
+    @store.define_singleton_method(:read_multi) { |keys| gate.pop && super(keys) }
+    threads = Array.new(5) { Thread.new { @safe.read_multi(%w[a]) } }
+    Thread.pass until gate.num_waiting == 5
+    5.times { gate << true }
+    assert_equal [{}], threads.map(&:value).uniq
+    assert_equal 1, @lines.size
+  end
+
+  # A full Redis, for example.
+  def test_a_store_that_only_fails_to_write_is_logged_once_and_its_reads_go_on
+    @safe.write_multi({ "a" => "A" })
+    def @store.write_multi(*, **) = raise(Castellan::StoreError, "OOM")
+    clocked do
+      20.times do
+        assert_empty @safe.write_multi({ "b" => "B" })
+        assert_equal({ "a" => "A" }, @safe.read_multi(%w[a]))
+        @store.now += SECOND
+      end
+    end
+    assert_equal ["castellan: the cache is skipped, because its store fails: OOM"], @lines
+  end
+
+  def test_another_failure_or_the_same_one_after_ten_seconds_is_another_outage
+    clocked do
+      2.times do
+        fail_once
+        @store.broken = false
+        read_at(@store.now + (9 * SECOND))
+      end
+      assert_equal 1, @lines.size
+      @store.now += SECOND
+      fail_once
+      assert_equal 2, @lines.size
       @store.broken = false
-      assert_equal({ "a" => "A" }, read_at(failed))
+      read_at(@store.now + (5 * SECOND))
+      def @store.read_multi(_keys) = raise(Castellan::StoreError, "connection reset")
+      assert_empty @safe.read_multi(%w[a])
+      assert_equal 3, @lines.size
     end
   end
 
@@ -40,7 +98,7 @@ class FailSafeTest < Minitest::Test
   def test_a_lease_is_released_while_the_store_is_skipped
     clocked do
       assert @safe.acquire("lease", "me", ttl: 10)
-      fail_twice
+      fail_once
       @store.broken = false
       assert @safe.compare_and_delete("lease", "me")
       assert_empty @store.read_multi(%w[lease])
@@ -50,13 +108,13 @@ class FailSafeTest < Minitest::Test
   private
 
   def clocked(&block)
-    @safe.write_multi({ "a" => "A" })
+    @safe.write_multi({ "a" => "A" }) if @store.read_multi(%w[a]).empty?
     @store.clocked(&block)
   end
 
-  def fail_twice
+  def fail_once
     @store.broken = true
-    2.times { assert_empty @safe.read_multi(%w[a]) }
+    assert_empty @safe.read_multi(%w[a])
   end
 
   def read_at(now)

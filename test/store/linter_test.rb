@@ -4,7 +4,7 @@ require "test_helper"
 
 class StoreLinterTest < Minitest::Test
   class Forgetful < Castellan::Store::MemoryStore
-    def increment(_key) = 5
+    def increment(_key, _amount = 1, ttl: nil) = 5 # rubocop:disable Lint/UnusedMethodArgument
   end
 
   class Textual < Castellan::Store::MemoryStore
@@ -26,7 +26,7 @@ class StoreLinterTest < Minitest::Test
   end
 
   def test_names_class_method_and_defect
-    assert_includes defects(Forgetful.new), "StoreLinterTest::Forgetful#increment - counts [5, 5], not [1, 2]"
+    assert_includes defects(Forgetful.new), "StoreLinterTest::Forgetful#increment - counts [5, 5], not [1, 3]"
     assert_includes defects(Textual.new), "StoreLinterTest::Textual#read_multi - returns UTF-8, not binary"
     assert_includes defects(Greedy.new), "StoreLinterTest::Greedy#write_multi - with if_absent: true, names a key that was there"
     assert_includes defects(Broken.new), "StoreLinterTest::Broken#read_multi - raises Castellan::StoreError: gone"

@@ -59,6 +59,26 @@ class MemcachedStoreTest < Minitest::Test
     assert_nil Planted.loaded
   end
 
+  def test_an_operation_on_a_stopped_server_ends_with_its_timeout
+    level = Dalli.logger.level
+    Dalli.logger.level = Logger::FATAL
+    [->(store) { store.read_multi(%w[a]) }, ->(store) { store.read_multi(%w[a b]) },
+     ->(store) { store.write_multi({ "a" => "1" }, if_absent: true) },
+     ->(store) { store.increment("n") }].each do |use|
+      server = Castellan::TestServers.start_memcached
+      store = Castellan::Store::MemcachedStore.new("127.0.0.1:#{server.port}", timeout: 0.2)
+      store.write_multi({ "a" => "1" })
+      Process.kill(:STOP, server.pid)
+      started_ns = Castellan::Clock.monotonic_ns
+      assert_raises(Castellan::StoreError) { use.call(store) }
+      took_ns = Castellan::Clock.monotonic_ns - started_ns
+      assert_operator took_ns, :<, 790_000_000, "a timeout of 200 ms, or two for two keys"
+      server.stop
+    end
+  ensure
+    Dalli.logger.level = level if level
+  end
+
   def test_every_operation_without_a_server_is_a_store_error
     level = Dalli.logger.level
     Dalli.logger.level = Logger::FATAL

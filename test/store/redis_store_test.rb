@@ -29,6 +29,24 @@ class RedisStoreTest < Minitest::Test
     end
   end
 
+  def test_an_operation_on_a_stopped_server_ends_with_its_timeout
+    server = Castellan::TestServers.start_redis
+    store = Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:#{server.port}/0", timeout: 0.2)
+    store.write_multi({ "a" => "1" })
+    Process.kill(:STOP, server.pid)
+    started_ns = Castellan::Clock.monotonic_ns
+    assert_raises(Castellan::StoreError) { store.read_multi(%w[a]) }
+    assert_operator Castellan::Clock.monotonic_ns - started_ns, :<, 390_000_000, "one attempt of 200 ms"
+  end
+
+  def test_a_connection_that_the_server_closed_is_opened_again
+    store = Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, size: 1, timeout: 5)
+    store.write_multi({ key("a") => "1" })
+    admin = RedisClient.new(url: Castellan::TestServers.redis_url)
+    admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    assert_equal({ key("a") => "1" }, store.read_multi([key("a")]))
+  end
+
   def test_incrementing_a_value_that_is_not_a_number_is_a_store_error
     store.write_multi({ key("a") => "x" })
     assert_raises(Castellan::StoreError) { store.increment(key("a")) }

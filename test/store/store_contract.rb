@@ -58,6 +58,7 @@ module StoreContract
   def test_a_lifetime_must_be_above_zero
     assert_raises(ArgumentError) { store.write_multi({ key("a") => "1" }, ttl: 0) }
     assert_raises(ArgumentError) { store.write_multi({ key("a") => "1" }, ttl: -1) }
+    assert_raises(ArgumentError) { store.increment(key("n"), ttl: 0) }
   end
 
   def test_deletes
@@ -69,6 +70,17 @@ module StoreContract
   def test_counts
     assert_equal [1, 2, 3], Array.new(3) { store.increment(key("n")) }
     assert_equal "3", store.read_multi([key("n")])[key("n")]
+  end
+
+  def test_counts_by_an_amount
+    assert_equal [100, 101, 121], [100, 1, 20].map { |amount| store.increment(key("n"), amount) }
+    assert_equal "121", store.read_multi([key("n")])[key("n")]
+  end
+
+  def test_a_counter_keeps_its_expiry
+    assert_equal [100, 101], [store.increment(key("n"), 100, ttl: 1), store.increment(key("n"), ttl: 3600)]
+    eventually { store.read_multi([key("n")]).empty? }
+    assert_equal 1, store.increment(key("n"))
   end
 
   def test_threads_increment_without_losing_one

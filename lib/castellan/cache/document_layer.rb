@@ -20,17 +20,17 @@ module Castellan
       FOREVER = Freshness.new
       private_constant :PAUSE_SECONDS, :FOREVER
 
-      # @param store [Object] see {Store}
+      # @param store [Object] see {Store.for}; a {Store::FailSafe} may be that of several layers
       # @param name [Symbol] of the layer in {Events}
       # @param lease_ttl [Numeric] seconds until other threads and processes stop waiting and compute themselves
       # @param log [#call, nil] receives a line when the store fails
       # @param random [#call] returns a number from 0 to 1, exclusive
       def initialize(store:, name: :document, lease_ttl: 10, log: nil, random: -> { Kernel.rand })
         Store.check_ttl(lease_ttl)
-        @store = Store::FailSafe.new(store, log: log)
+        @store = Store::FailSafe.for(store, log: log)
         @name = name
         @lease_ttl = lease_ttl
-        @leases = store.supports?(:lease) && !store.is_a?(Store::MemoryStore) # processes do not share a MemoryStore
+        @leases = @store.shares_leases?
         @flights = SingleFlight.new(timeout: lease_ttl)
         @random = random
         freeze

@@ -20,11 +20,12 @@ module Castellan
       # @param store [Object] see {Store}
       # @param versions [#current, nil] see {Versions}; nil: everything is computed
       # @param revision [#to_s, nil]
+      # @param log [#call, nil] receives a line for a table without a version; default: standard error
       def initialize(store:, versions: nil, revision: nil, log: nil)
         @versions = versions
         @exact = versions.is_a?(Versions::NotifiedVersions) ? versions.exact : versions
         @revision = revision
-        @layer = Cache::DocumentLayer.new(store: store, name: :fetch, log: log)
+        @layer = Cache::DocumentLayer.new(store: store, name: :fetch)
         @outage = Outage.new(@layer)
         @tables = BoundedCache.new
         @freshness = BoundedCache.new

@@ -51,7 +51,7 @@ module Castellan
         @app = app
         @path = checked_path(path)
         @inside = "#{@path}/"
-        @store = store || Castellan::Store::MemoryStore.new
+        @store = Castellan::Store.for(store || Castellan::Store::MemoryStore.new)
         @logger = logger
         @results = Results.new(@store, ttl: ttl, log: ->(text) { log(nil, "Castellan: #{text}") })
         @authorization = Authorization.new(authorize: authorize || block, secret: secret || default_secret(environment),

@@ -14,10 +14,7 @@ module Castellan
     #
     # The settings may also be in config/application.rb and config/environments. They are read once, at boot.
     class Configuration
-      STORE = %i[read_multi write_multi].freeze
-      private_constant :STORE
-
-      # @return [Object, nil] a {Store} for the documents of resources that declare `cache`; nil, the default,
+      # @return [Object, nil] a {Store}, or Rails.cache, for the documents of resources that declare `cache`; nil, the default,
       #   caches nothing
       attr_reader :cache_store
       # @return [String, nil] the revision of the application's code; documents that another revision cached
@@ -60,10 +57,7 @@ module Castellan
       end
 
       def cache_store=(store)
-        unless store.nil? || STORE.all? { |name| store.respond_to?(name) }
-          refuse(:cache_store, store, "a store or nil", "Castellan::Store::MemoryStore.new")
-        end
-        @cache_store = store
+        @cache_store = (Store.for(store, "config.castellan.cache_store") unless store.nil?)
       end
 
       def revision=(text)

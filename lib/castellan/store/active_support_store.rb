@@ -67,8 +67,10 @@ module Castellan
 
       # @return [Integer]
       # @raise [StoreError] if the cache cannot count
-      def increment(key)
-        guard { @cache.increment(name(key), 1) } or raise StoreError, "ActiveSupportStore: #{@cache.class} did not count"
+      def increment(key, amount = 1, ttl: nil)
+        Store.check_ttl(ttl)
+        options = { expires_in: ttl&.ceil }.compact
+        guard { @cache.increment(name(key), amount, **options) } or raise StoreError, "ActiveSupportStore: #{@cache.class} did not count"
       end
 
       # @return [Boolean]

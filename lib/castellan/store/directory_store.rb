@@ -51,7 +51,7 @@ module Castellan
         Store.check_ttl(ttl)
         return [] if entries.empty?
 
-        ends_ns = ttl ? now_ns + (ttl * 1_000_000_000).to_i : 0
+        ends_ns = expiry(ttl)
         locked { entries.select { |key, bytes| !(if_absent && entry(key)) && write(key, bytes, ends_ns) }.keys }
       end
 
@@ -60,11 +60,13 @@ module Castellan
         nil
       end
 
-      # @return [Integer] new value; 1 if the counter was missing or not a number. Keeps the expiry
-      def increment(key)
+      # @param ttl [Numeric, nil] seconds, of a new counter; others keep their expiry
+      # @return [Integer] new value; the amount if the counter was missing or not a number
+      def increment(key, amount = 1, ttl: nil)
+        Store.check_ttl(ttl)
         locked do
           bytes, ends_ns = entry(key)
-          (bytes.to_i + 1).tap { |value| write(key, value.to_s, ends_ns || 0) }
+          (bytes.to_i + amount).tap { |value| write(key, value.to_s, ends_ns || expiry(ttl)) }
         end
       end
 
@@ -135,6 +137,7 @@ module Castellan
       def files = named("*.entry")
       def named(pattern) = Dir.glob(pattern, base: @directory).map { |name| File.join(@directory, name) }
       def path(key) = File.join(@directory, "#{Digest::SHA256.hexdigest(key.b)[0, 40]}.entry")
+      def expiry(ttl) = ttl ? now_ns + (ttl * 1_000_000_000).to_i : 0
       def now_ns = (Clock.now.to_r * 1_000_000_000).to_i
 
       # Opens the lock file per call: flock excludes other threads only with separate file descriptors.

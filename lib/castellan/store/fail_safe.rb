@@ -7,31 +7,45 @@ module Castellan
     #   store = Castellan::Store::FailSafe.new(Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:1"))
     #   store.read_multi(%w[a]) # => {}, and one line on standard error
     #
-    # An unreachable server costs its timeout per call, so a store that keeps failing is skipped for ten times
-    # the duration of its last failure, at most five seconds (the slow part may have been this process).
-    # Leases are released even then, because other processes wait for them. Only {StoreError} is rescued;
-    # other errors are bugs of the store.
+    # An unreachable server costs its timeout per call, so a store that failed is skipped for ten times the
+    # duration of the failure, at most five seconds (the slow part may have been this process). Then one
+    # thread tries it again, while the others go on skipping it. Leases are released even then, because other
+    # processes wait for them. Only {StoreError} is rescued; other errors are bugs of the store.
     class FailSafe
       REST = 10
       LONGEST_REST_NS = 5_000_000_000
-      private_constant :REST, :LONGEST_REST_NS
+      OUTAGE_NS = 10_000_000_000 # the same failure so soon after the last one belongs to the same outage
+      private_constant :REST, :LONGEST_REST_NS, :OUTAGE_NS
 
-      # @param store [Object] see {Store}
+      # @param store [Object] see {Store.for}
+      # @return [FailSafe] the object itself if it is one
+      def self.for(store, log: nil)
+        store.is_a?(self) ? store : new(store, log: log)
+      end
+
+      # @param store [Object] see {Store.for}
       # @param log [#call, nil] called with a line; default standard error
-      def initialize(store, log: nil)
-        @store = store
-        @near = store.near if store.is_a?(TieredStore)
-        @memory = [store, @near].grep(MemoryStore).first
+      # @param effect [String] of a failure, for that line
+      def initialize(store, log: nil, effect: "the cache is skipped")
+        @store = Store.for(store)
+        @near = @store.near if @store.is_a?(TieredStore)
+        @memory = [@store, @near].grep(MemoryStore).first
         @log = log || ->(line) { warn(line) }
+        @effect = effect
         @failing = false
         @rests_until_ns = 0
+        @failure = nil
+        @failed_ns = 0
+        @lock = Mutex.new
+        @trial = Mutex.new
       end
 
       # @param miss [Object] result if the store fails; a {TieredStore} still returns what its near store has
       def read_multi(keys, miss: {})
-        found = guard(nil) { @store.read_multi(keys) } and return found
+        near = @near.read_multi(keys) if @near && @failing
+        return near if near&.size == keys.size # which does not show that the shared store works again
 
-        @near ? @near.read_multi(keys) : miss
+        guard(nil) { @store.read_multi(keys) } || (@near ? @near.read_multi(keys) : miss)
       end
 
       # Reads one value, see {MemoryStore#decoded}; what another store has is decoded each time.
@@ -53,6 +67,11 @@ module Castellan
         guard(nil) { @store.delete_multi(keys) }
       end
 
+      # @return [Integer, nil] nil if the store fails
+      def increment(key, amount = 1, ttl: nil)
+        guard(nil) { @store.increment(key, amount, ttl: ttl) }
+      end
+
       # @return [Boolean, nil] nil if the store fails, so that the caller does not wait for a lease that is
       #   not held
       def acquire(key, token, ttl:)
@@ -60,38 +79,54 @@ module Castellan
       end
 
       def compare_and_delete(key, token)
-        guard(false, resting: false) { @store.compare_and_delete(key, token) }
+        attempt(false) { @store.compare_and_delete(key, token) }
       end
 
       def supports?(feature)
         @store.supports?(feature)
       end
 
+      # @return [Boolean] whether the store keeps leases of several processes
+      def shares_leases?
+        @store.supports?(:lease) && !@store.is_a?(MemoryStore)
+      end
+
       private
 
-      def guard(miss, resting: true)
-        started_ns = Clock.monotonic_ns if @failing
-        return miss if resting && started_ns && started_ns < @rests_until_ns
+      def guard(miss, &use)
+        return attempt(miss, &use) unless @failing
+        return miss if Clock.monotonic_ns < @rests_until_ns || !@trial.try_lock
 
+        begin
+          attempt(miss, &use)
+        ensure
+          @trial.unlock
+        end
+      end
+
+      def attempt(miss)
+        started_ns = Clock.monotonic_ns
         answer = yield
-        recover if @failing
+        @failing = false
         answer
       rescue StoreError => error
-        fail_with(error, started_ns)
+        begins = fail_with(error.message, started_ns)
+        @log.call("castellan: #{@effect}, because its store fails: #{error.message}") if begins
         miss
       end
 
-      def recover
-        @failing = false
-        @rests_until_ns = 0
-      end
-
-      # The first failure of an outage is not timed, so that working stores do not read the clock.
-      def fail_with(error, started_ns)
-        @log.call("castellan: the cache is passed by, because its store fails: #{error.message}") unless @failing
-        now = Clock.monotonic_ns
-        @rests_until_ns = now + [(now - started_ns) * REST, LONGEST_REST_NS].min if started_ns
-        @failing = true
+      # A full Redis fails to write and goes on to read, which is one outage.
+      # @return [Boolean] whether an outage begins
+      def fail_with(failure, started_ns)
+        now_ns = Clock.monotonic_ns
+        @lock.synchronize do
+          begins = !@failing && (@failure != failure || now_ns - @failed_ns >= OUTAGE_NS)
+          @failing = true
+          @failure = failure
+          @failed_ns = now_ns
+          @rests_until_ns = now_ns + [(now_ns - started_ns) * REST, LONGEST_REST_NS].min
+          begins
+        end
       end
     end
   end

@@ -33,7 +33,7 @@ module Castellan
       # @return [Array<String>] lines of "Class#method - defect"; empty if there are none
       def defects
         @defects.clear
-        %i[read_multi write_multi delete_multi increment compare_and_delete supports?].each do |name|
+        METHODS.each do |name|
           note(name, "is missing") unless @store.respond_to?(name)
         end
         lint if @defects.empty?
@@ -108,10 +108,10 @@ module Castellan
       end
 
       def lint_counter
-        counts = [ask(:increment, key("count")), ask(:increment, key("count"))]
-        wanted = keeps? ? [1, 2] : [1, 1]
+        counts = [ask(:increment, key("count")), ask(:increment, key("count"), 2, ttl: 60)]
+        wanted = keeps? ? [1, 3] : [1, 2]
         note(:increment, "counts #{counts.inspect}, not #{wanted.inspect}") unless counts == wanted
-        note(:read_multi, "does not read the counter as \"2\"") if keeps? && read(key("count")) != "2"
+        note(:read_multi, "does not read the counter as \"3\"") if keeps? && read(key("count")) != "3"
       end
 
       def cleanup

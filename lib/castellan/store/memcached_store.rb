@@ -12,6 +12,18 @@ require "zlib"
 
 module Castellan
   module Store
+    # Ends IO#gets of our connections after dalli's timeout, as IO#timeout does from Ruby 3.2 on.
+    module TimedGets
+      def gets(...)
+        raise Timeout::Error, "no answer within #{options[:socket_timeout]} s" \
+          if options[:castellan] && !wait_readable(options[:socket_timeout])
+
+        super
+      end
+    end
+    private_constant :TimedGets
+    Dalli::Socket::TCP.prepend(TimedGets) unless IO.method_defined?(:timeout=)
+
     # Stores bytes in memcached, shared by all processes, with dalli and without Marshal.
     #
     #   store = MemcachedStore.new("127.0.0.1:11211", namespace: "api:")
@@ -29,16 +41,16 @@ module Castellan
       # @param servers [String, Array<String>, Dalli::Client] host:port, or a client with `raw: true`: other
       #   clients load values with Marshal, so anyone who can write to memcached could run code here
       # @param namespace [String] key prefix; printable ASCII, at most 40 characters
-      # @param timeout [Numeric] seconds for connecting, reading and writing; a whole operation takes at most
-      #   four times as long
+      # @param timeout [Numeric] seconds for connecting, and for each read and write; raise it if the server
+      #   is far away. A whole operation ends after {Store.deadline}
       # @param max_bytesize [Integer] the server's item size (`-I`)
       # @raise [ConfigurationError] if the namespace or the client is invalid
-      def initialize(servers = "127.0.0.1:11211", namespace: "", timeout: 0.25, max_bytesize: 1024 * 1024)
+      def initialize(servers = "127.0.0.1:11211", namespace: "", timeout: 0.05, max_bytesize: 1024 * 1024)
         raise ConfigurationError, "namespace: must be at most 40 printable ASCII characters, got #{namespace.inspect}" \
           unless namespace.match?(/\A[!-}]{0,40}\z/)
 
         @client = servers.is_a?(Dalli::Client) ? raw!(servers) : Dalli::Client.new(servers, client_options(timeout))
-        @deadline = timeout * 4
+        @deadline = Store.deadline(timeout)
         @namespace = namespace.b.freeze
         @limit = max_bytesize - 512 # the server counts its header and the key, too
         freeze
@@ -49,7 +61,7 @@ module Castellan
         return {} if keys.empty?
 
         names = keys.map { |key| name(key) }
-        values = guard { @client.get_multi(*names) }
+        values = guard { values_of(names) }
         found = {}
         keys.each_with_index do |key, index|
           bytes = opened(names[index], values[names[index]]) and found[key] = bytes
@@ -73,8 +85,9 @@ module Castellan
 
       # @return [Integer]
       # @raise [StoreError] if the value is not a number
-      def increment(key)
-        guard { @client.incr(name(key), 1, nil, 1) }
+      def increment(key, amount = 1, ttl: nil)
+        Store.check_ttl(ttl)
+        guard { @client.incr(name(key), amount, ttl&.ceil, amount) }
       end
 
       # @return [Boolean]
@@ -102,9 +115,20 @@ module Castellan
                                   "or pass the servers, as in MemcachedStore.new(\"127.0.0.1:11211\")"
       end
 
-      # Reconnects after 1 s; by default dalli treats a server as down for 30 s.
+      # Reconnects after 1 s; by default dalli treats a server as down for 30 s. A second attempt would only
+      # take as long as the timeout again.
       def client_options(timeout)
-        { raw: true, protocol: :meta, socket_timeout: timeout, down_retry_delay: 1, compress: false, value_max_bytes: 1 << 40 }
+        { raw: true, protocol: :meta, socket_timeout: timeout, socket_max_failures: 1, down_retry_delay: 1,
+          compress: false, value_max_bytes: 1 << 40, castellan: true }
+      end
+
+      # Dalli hides that a server is down in get_multi and set_multi, but not in get and alive!.
+      def values_of(names)
+        return { names.first => @client.get(names.first) } if names.size == 1
+
+        values = @client.get_multi(*names)
+        @client.alive! if values.empty?
+        values
       end
 
       def name(key)
@@ -120,7 +144,10 @@ module Castellan
         small, large = entries.partition { |_, bytes| bytes.bytesize <= @limit }
         delete_multi(large.map(&:first))
         named = small.to_h { |key, bytes| (name = name(key)) && [name, sealed(name, bytes)] }
-        guard { @client.set_multi(named, seconds, raw: true) }
+        guard do
+          @client.set_multi(named, seconds, raw: true)
+          @client.alive!
+        end
         small.map(&:first)
       end
 

@@ -80,7 +80,7 @@ module Castellan
         Store.check_ttl(ttl)
         @mutex.synchronize do
           now = Clock.monotonic_ns
-          expires_ns = ttl && (now + (ttl * 1_000_000_000).to_i)
+          expires_ns = expiry(ttl, now)
           entries.filter_map { |key, bytes| key if write(key, bytes, expires_ns, if_absent, now) }
         end
       end
@@ -91,13 +91,15 @@ module Castellan
         nil
       end
 
-      # @return [Integer] new value; 1 if the counter was missing or not a number. Keeps the expiry
-      def increment(key)
+      # @param ttl [Numeric, nil] seconds, of a new counter; others keep their expiry
+      # @return [Integer] new value; the amount if the counter was missing or not a number
+      def increment(key, amount = 1, ttl: nil)
+        Store.check_ttl(ttl)
         @mutex.synchronize do
           now = Clock.monotonic_ns
           entry = live(key, now)
-          value = entry ? entry.bytes.to_i + 1 : 1
-          write(key, value.to_s, entry&.expires_ns, false, now)
+          value = (entry ? entry.bytes.to_i : 0) + amount
+          write(key, value.to_s, entry ? entry.expires_ns : expiry(ttl, now), false, now)
           value
         end
       end
@@ -138,6 +140,8 @@ module Castellan
       end
 
       private
+
+      def expiry(ttl, now) = ttl && (now + (ttl * 1_000_000_000).to_i)
 
       def live(key, now)
         entry = @protected[key] || @probation[key]

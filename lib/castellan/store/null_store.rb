@@ -17,9 +17,10 @@ module Castellan
 
       def delete_multi(_keys); end
 
-      # @return [Integer] always 1
-      def increment(_key)
-        1
+      # @return [Integer] always the amount
+      def increment(_key, amount = 1, ttl: nil)
+        Store.check_ttl(ttl)
+        amount
       end
 
       def compare_and_delete(_key, _token)

@@ -12,26 +12,27 @@ module Castellan
   module Store
     # Stores bytes in Redis or Valkey, shared by all processes, with redis-client.
     #
-    #   store = RedisStore.new(url: ENV.fetch("REDIS_URL"), size: 5, timeout: 0.25)
+    #   store = RedisStore.new(url: ENV.fetch("REDIS_URL"), size: 5, timeout: 0.05)
     #   store = RedisStore.new(RedisClient.config(url: url).new_pool(size: 5))   # your own client or pool
-    #   store = RedisStore.new(RedisClient.sentinel(name: "cache", sentinels: […], timeout: 0.25).new_pool(size: 5))
-    #   store = RedisStore.new(RedisClient.cluster(nodes: urls, timeout: 0.25).new_pool(size: 5))   # gem redis-cluster-client
+    #   store = RedisStore.new(RedisClient.sentinel(name: "cache", sentinels: […], **options).new_pool)
+    #   store = RedisStore.new(RedisClient.cluster(nodes: urls, **options).new_pool(size: 5))
     #
-    # Any client with `call` and `pipelined` will do. Configure the server with `maxmemory` and an `allkeys-*` policy; by
-    # default its memory is unlimited. A cluster reads and deletes key by key in one pipeline, because MGET and UNLINK
-    # must not cross slots.
+    # A client of your own needs options such as `timeout: 0.05, reconnect_attempts: 0`. Any client with `call`
+    # and `pipelined` will do. Configure the server with `maxmemory` and an `allkeys-*` policy; by default its
+    # memory is unlimited. A cluster reads and deletes key by key in one pipeline, because MGET and UNLINK must
+    # not cross slots.
     class RedisStore
       COMPARE_AND_DELETE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end"
       private_constant :COMPARE_AND_DELETE
 
       # @param client [RedisClient, RedisClient::Pooled, RedisClient::Cluster, #call, nil]
       # @param url [String, nil] redis://, rediss:// or unix://
-      # @param size [Integer] connections in the pool
-      # @param timeout [Numeric] seconds for connecting, reading and writing; a whole operation takes at most
-      #   four times as long
+      # @param size [Integer] connections in the pool; as many as the process has threads
+      # @param timeout [Numeric] seconds for connecting, for each read and write, and for a connection of the
+      #   pool; raise it if the server is far away. A whole operation ends after {Store.deadline}
       # @param namespace [String] key prefix
       # @raise [ConfigurationError] without a URL and a client
-      def initialize(client = nil, url: nil, size: 5, timeout: 0.25, namespace: "")
+      def initialize(client = nil, url: nil, size: 5, timeout: 0.05, namespace: "")
         raise ConfigurationError, "RedisStore needs url: \"redis://…\" or a client of redis-client" unless client || url
         unless client.nil? || (client.respond_to?(:call) && client.respond_to?(:pipelined))
           raise ConfigurationError, "RedisStore needs a client with call and pipelined, such as " \
@@ -39,9 +40,10 @@ module Castellan
         end
 
         @cluster = client.class.name.to_s.include?("Cluster")
-        @client = client || RedisClient.config(url: url, timeout: timeout, reconnect_attempts: 1).new_pool(size: size, timeout: timeout)
+        @client = client || RedisClient.config(url: url, timeout: timeout, reconnect_attempts: 0)
+                                       .new_pool(size: size, timeout: timeout)
         @namespace = namespace.b.freeze
-        @deadline = timeout * 4
+        @deadline = Store.deadline(timeout)
         freeze
       end
 
@@ -60,7 +62,7 @@ module Castellan
         Store.check_ttl(ttl)
         return [] if entries.empty?
 
-        options = [*(["PX", [(ttl * 1000).ceil, 1].max] if ttl), *("NX" if if_absent)]
+        options = [*(["PX", milliseconds(ttl)] if ttl), *("NX" if if_absent)]
         answers = guard { @client.pipelined { |pipeline| entries.each { |key, bytes| pipeline.call("SET", name(key), bytes, *options) } } }
         answers = array(answers, entries)
         entries.keys.each_with_index.filter_map { |key, index| key if answers[index] == "OK" }
@@ -75,9 +77,17 @@ module Castellan
 
       # @return [Integer]
       # @raise [StoreError] if the value is not a number
-      def increment(key)
-        value = call("INCR", name(key))
-        value.is_a?(Integer) ? value : raise(StoreError, "RedisStore: INCR returned #{value.inspect[0, 60]}")
+      def increment(key, amount = 1, ttl: nil)
+        Store.check_ttl(ttl)
+        name = name(key)
+        answers = guard do
+          @client.pipelined do |pipeline|
+            pipeline.call("SET", name, "0", "PX", milliseconds(ttl), "NX") if ttl
+            pipeline.call("INCRBY", name, amount)
+          end
+        end
+        value = Array(answers).last
+        value.is_a?(Integer) ? value : raise(StoreError, "RedisStore: INCRBY returned #{value.inspect[0, 60]}")
       end
 
       # @return [Boolean]
@@ -90,6 +100,8 @@ module Castellan
       end
 
       private
+
+      def milliseconds(ttl) = [(ttl * 1000).ceil, 1].max
 
       def name(key)
         @namespace.empty? ? key : @namespace + key.b
@@ -114,11 +126,21 @@ module Castellan
       end
 
       def guard(&block)
-        Store.within(@deadline, &block)
+        Store.within(@deadline) { reconnecting(&block) }
       rescue StoreError => error
         raise StoreError, "RedisStore: #{error.message}"
       rescue RedisClient::Error, ConnectionPool::TimeoutError => error
         raise StoreError, "RedisStore: #{error.class}: #{error.message}"
+      end
+
+      # The server may have closed the connection, after a restart for example. After a timeout, a second
+      # attempt would only take as long again.
+      def reconnecting
+        yield
+      rescue RedisClient::TimeoutError, RedisClient::CannotConnectError
+        raise
+      rescue RedisClient::ConnectionError
+        yield
       end
     end
   end

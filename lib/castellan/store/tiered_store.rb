@@ -16,16 +16,22 @@ module Castellan
       # @return [Object] the store of this process
       attr_reader :near
 
-      # @param near [Object] a {MemoryStore}
-      # @param far [Object] the store that processes share, see {Store}
+      # @param near [MemoryStore]
+      # @param far [Object] the store that processes share, see {Store.for}
       # @param near_ttl [Numeric] seconds that a copy is kept in the near store
       # @raise [ArgumentError] for a wrong near_ttl
+      # @raise [ConfigurationError] if near is no MemoryStore, or far no store
       def initialize(near, far, near_ttl: 60)
         Store.check_ttl(near_ttl)
         raise ArgumentError, "near_ttl: must be seconds above 0, got nil" if near_ttl.nil?
 
+        unless near.is_a?(MemoryStore)
+          raise ConfigurationError, "the first store must be a MemoryStore, got #{Store.shown(near)}; " \
+                                    "write TieredStore.new(MemoryStore.new, RedisStore.new(url: …))"
+        end
+
         @near = near
-        @far = far
+        @far = Store.for(far, "the second store")
         @near_ttl = near_ttl
         freeze
       end
@@ -59,9 +65,9 @@ module Castellan
       end
 
       # @return [Integer]
-      def increment(key)
+      def increment(key, amount = 1, ttl: nil)
         @near.delete_multi([key])
-        @far.increment(key)
+        @far.increment(key, amount, ttl: ttl)
       end
 
       # @return [Boolean]

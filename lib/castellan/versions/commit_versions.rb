@@ -23,12 +23,12 @@ module Castellan
       PREFIX = "castellan:version:"
       private_constant :PREFIX
 
-      # @param store [Object] see {Store}
+      # @param store [Object] see {Store.for}
       # @param log [#call, nil] receives a line if the store fails; by default printed to standard error
       def initialize(store, log: nil)
-        @store = store
+        @store = Store.for(store)
         @log = log || ->(line) { warn(line) }
-        @tokens = Store::FailSafe.new(store, log: @log)
+        @tokens = Store::FailSafe.new(@store, log: @log)
         @unwritten = {} # key => the last change whose token is not yet in the store
         @lock = Mutex.new
         freeze
