@@ -262,7 +262,7 @@ module Castellan
 
       def rendered(env, id, document)
         vary = encode(document.rendering, env)
-        purged = purged?(document, env, vary)
+        purged = purged?(document, env, vary) if @frame.purge
         headers = { "etag" => document.rendering.etag, "vary" => vary, **fields(document, purged) }
         case precondition(env, document, id, headers["etag"])
         when :not_modified then Endpoint.not_modified(headers.merge(cache_status(document.rendering)))
@@ -273,7 +273,8 @@ module Castellan
       end
 
       def purged?(document, env, vary)
-        @frame.purge && CacheFields.purged?(@frame.purge, document.tap { |shared| shared.public! unless @authenticated }, env, vary)
+        document.public! unless @authenticated
+        CacheFields.purged?(@frame.purge, document, env, vary)
       end
 
       # Per-viewer values are private, also without `authenticate`.
