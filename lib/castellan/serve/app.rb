@@ -18,8 +18,7 @@ module Castellan
 
       ID = /\A[^\0]+\z/
       MOST_SEGMENTS = 3 # id, "relationships", name
-      PLAIN = /\A[!-~]*\z/n
-      private_constant :ID, :MOST_SEGMENTS, :PLAIN
+      private_constant :ID, :MOST_SEGMENTS
 
       # Collects the declarations of {App}'s block.
       class Builder
@@ -155,7 +154,7 @@ module Castellan
       end
 
       def respond(env)
-        script_name!(env["SCRIPT_NAME"]) unless PLAIN.match?(env["SCRIPT_NAME"].to_s)
+        script_name!(env["SCRIPT_NAME"]) unless env["SCRIPT_NAME"].to_s.empty?
         path = env["PATH_INFO"].to_s
         endpoint, id, *rest = @endpoints[path] || special(path) || route(ClientText.utf8(path))
         return ErrorDocument.response(404, "there is nothing at this path") unless endpoint
