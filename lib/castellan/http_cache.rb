@@ -36,6 +36,7 @@ require_relative "http_cache/cache_options"
 require_relative "http_cache/client_request"
 require_relative "http_cache/stored_response"
 require_relative "http_cache/storage_policy"
+require_relative "http_cache/lost_invalidations"
 require_relative "http_cache/storage"
 require_relative "http_cache/surrogate_tags"
 require_relative "http_cache/client_conditions"
@@ -55,20 +56,21 @@ module Castellan
       # Deletes the stored responses of a URL, of all variants.
       # @param url [String] absolute, as clients send it
       # @param store [Object, nil] the {Store} of the cache, in a process that has no HTTPCache itself
+      # @return [Boolean] false if a store did not take it. A cache of this process then deletes them before its
+      #   next read; with `store:`, call it again
       # @raise [ConfigurationError] if the process has no HTTPCache and no store is passed, or the URL is not absolute
       def purge(url, store: nil)
         key = ClientRequest.key(url)
-        storages(store).each { |storage| storage.invalidate([key]) }
-        nil
+        storages(store).map { |storage| storage.invalidate([key]) }.all?
       end
 
       # Deletes the stored responses with any of these surrogate keys (Surrogate-Key, xkey, Cache-Tag).
       # @param tags [Array<String>]
       # @param store [Object, nil] see {purge}
-      # @return [Boolean] false if a store did not take it
+      # @return [Boolean] see {purge}
       def purge_tags(*tags, store: nil)
-        keys = tags.flatten.map { |tag| Storage.tag_key(tag.to_s) }.uniq
-        storages(store).map { |storage| storage.invalidate_tags(keys).size }.all?(keys.size)
+        keys = tags.flatten.map { |tag| Storage.tag_key(tag.to_s) }
+        storages(store).map { |storage| storage.invalidate_tags(keys) }.all?
       end
 
       # @return [void]

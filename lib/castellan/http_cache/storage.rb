@@ -48,6 +48,7 @@ module Castellan
       def initialize(store, log: nil, clock: Clock)
         @store = Store::FailSafe.new(store, log: log)
         @clock = clock
+        @lost = LostInvalidations.new(@store, clock: clock)
         @remembered = BoundedCache.new(limit: REMEMBERED)
         @locks = Array.new(LOCKS) { Mutex.new }.freeze
       end
@@ -55,6 +56,9 @@ module Castellan
       # @param request [ClientRequest]
       # @return [Found]
       def find(request)
+        @lost.retry
+        return Found.new(nil, nil, nil, "uri-miss") if @lost.include?(request.key)
+
         seen = @store.read_multi([request.key])[request.key]
         return Found.new(nil, nil, seen, "uri-miss") if seen.nil? || seen.start_with?(MARK)
         return find_variant(request, seen) if seen.start_with?(INDEX)
@@ -73,6 +77,8 @@ module Castellan
       def write(request, stored, names, found, ttl:, replaces: false)
         bytes = stored.dump or return false
         exclusively(request.key) do
+          next false if @lost.include?(request.key)
+
           now_there = @store.read_multi([request.key])[request.key]
           next false if now_there&.start_with?(MARK) && now_there != found.seen
 
@@ -90,15 +96,17 @@ module Castellan
       end
 
       # @param keys [Array<String>] of URIs
+      # @return [Boolean] false if the store failed; this process then invalidates them before its next read
       def invalidate(keys)
-        keys.each do |key|
-          exclusively(key) { @store.write_multi({ key => MARK + SecureRandom.hex(8) }, ttl: MARK_SECONDS) }
-        end
+        keys.map do |key|
+          exclusively(key) { @lost.write([key], ttl: MARK_SECONDS) { MARK + SecureRandom.hex(8) } }
+        end.all?
       end
 
       # @param keys [Array<String>] of {tag_key}
+      # @return [Boolean] see {invalidate}
       def invalidate_tags(keys)
-        @store.write_multi(keys.to_h { |key| [key, "#{SecureRandom.hex(8)}:#{@clock.now.to_f}"] })
+        @lost.write(keys) { "#{SecureRandom.hex(8)}:#{@clock.now.to_f}" }
       end
 
       # @param keys [Array<String>] of {tag_key}
@@ -107,6 +115,7 @@ module Castellan
       #   cannot be read
       def tags(keys, requested_at)
         return [] if keys.empty?
+        return if keys.any? { |key| @lost.include?(key) }
 
         values = @store.read_multi(keys)
         missing = keys - values.keys
@@ -177,12 +186,13 @@ module Castellan
         place.bytesize > LONGEST_PLACE ? Cache::Key.for([place]) : place
       end
 
-      # @return [StoredResponse, nil] nil if one of its tags was invalidated
+      # @return [StoredResponse, nil] nil if it or one of its tags was invalidated
       def valid(stored)
-        return stored if stored.nil? || stored.tags.empty?
+        return if stored.nil? || @lost.cover?(stored)
+        return stored if stored.tags.empty?
 
         values = @store.read_multi(stored.tags.map(&:first))
-        stored if stored.tags.all? { |key, value| values[key] == value }
+        stored if stored.tags.all? { |key, value| values[key] == value && !@lost.include?(key) }
       end
 
       def index(key, bytes)
