@@ -37,6 +37,7 @@ require_relative "http_cache/client_request"
 require_relative "http_cache/stored_response"
 require_relative "http_cache/storage_policy"
 require_relative "http_cache/lost_invalidations"
+require_relative "http_cache/leases"
 require_relative "http_cache/storage"
 require_relative "http_cache/surrogate_tags"
 require_relative "http_cache/client_conditions"
@@ -118,6 +119,7 @@ module Castellan
       @reply = Reply.new(@options)
       @origin = Origin.new(app, @storage, @options, @reply)
       @flights = Cache::SingleFlight.new(timeout: @options.wait)
+      @leases = @storage.leases(@options.wait)
       @unshared = BoundedCache.new(limit: 10_000)
       @refreshes = Refreshes.new
       HTTPCache.register(self, @storage)
@@ -186,21 +188,51 @@ module Castellan
     end
 
     def alone?(request)
-      request.head? || request.env.key?("HTTP_RANGE") || request.no_store? || (@unshared[request.key]&.first || 0) > Clock.monotonic_ns
+      request.head? || request.env.key?("HTTP_RANGE") || request.no_store? ||
+        (@unshared[request.group]&.first || 0) > Clock.monotonic_ns
     end
 
     # Of simultaneous requests one is forwarded; the others use its response if it is stored and matches them.
     def collapse(request, found, reason)
-      response = nil
-      shared = @flights.run("#{request.key}\0#{request.context}") do
-        fetched = @origin.fetch(request, found, reason)
-        response = fetched.response
-        unshare(request, response.first) unless fetched.shared&.names
-        fetched.shared if fetched.shared&.names
+      fetched = nil
+      shared = @flights.run(request.group) do |first|
+        fetched = first && @leases ? lease(request, reason) : fetch(request, found, reason)
+        fetched.shared if fetched&.shared&.names
       end
-      return response if response
+      return fetched.response if fetched
 
-      use(request, shared, reason) || read(request, collapsed: true)
+      (shared && use(request, shared, reason)) || read(request, collapsed: true)
+    end
+
+    # The same of processes. Those that waited look into the store again.
+    # @return [Origin::Fetched, nil] nil if the response of another process was not stored
+    def lease(request, reason)
+      @leases.hold(request) do |state|
+        next unshare(request) if state == :unstored
+
+        found = @storage.find(request)
+        stored_elsewhere(request, found.stored, reason) || fetch(request, found, reason, note: true)
+      end
+    end
+
+    def stored_elsewhere(request, stored, reason)
+      time = now
+      return unless stored && Reuse.decide(request, stored, time) == :hit
+
+      names = Vary.names(stored.fields["vary"])
+      Origin::Fetched.new(@reply.stored(request, stored, time, outcome: "fwd=#{reason}; collapsed"),
+                          Origin::Shared.new(stored, names, Vary.signature(names, request.original)))
+    end
+
+    # Failures and the answers to a client's own conditions say nothing about the next response.
+    def fetch(request, found, reason, note: false)
+      fetched = @origin.fetch(request, found, reason)
+      status = fetched.response.first
+      return fetched if fetched.shared&.names || status >= 500 || status == 304
+
+      unshare(request)
+      @leases.note_unstored(request, UNSHARED_SECONDS) if note
+      fetched
     end
 
     def use(request, shared, reason)
@@ -210,19 +242,25 @@ module Castellan
       @reply.stored(request, shared.stored, time, outcome: "fwd=#{reason}; collapsed")
     end
 
-    # Requests for a URI whose last response could not be stored do not wait for each other for some seconds. Failures
-    # and the answers to a client's own conditions say nothing about the next response.
-    def unshare(request, status)
-      return if status >= 500 || status == 304
-
-      @unshared.fetch(request.key) { [0] }[0] = Clock.monotonic_ns + (UNSHARED_SECONDS * 1_000_000_000)
+    # Requests for a URI whose last response could not be stored do not wait for each other for some seconds.
+    def unshare(request)
+      @unshared.fetch(request.group) { [0] }[0] = Clock.monotonic_ns + (UNSHARED_SECONDS * 1_000_000_000)
+      nil
     end
 
     def refresh(request)
-      @refreshes.start("#{request.key}\0#{request.context}", request.env) do |env|
+      @refreshes.start(request.group, request.env) do |env|
         copy = ClientRequest.new(env)
-        @origin.fetch(copy, @storage.find(copy), "stale").response
+        @leases ? @leases.hold(copy, wait: false) { validate(copy) } : validate(copy)
       end
+    end
+
+    # @return [Array, nil] nil if another process has validated it meanwhile
+    def validate(request)
+      found = @storage.find(request)
+      return if found.stored && Reuse.decide(request, found.stored, now) == :hit
+
+      @origin.fetch(request, found, "stale").response
     end
 
     def other(request)

@@ -74,6 +74,12 @@ module Castellan
         @original ||= @env.dup
       end
 
+      # @return [String] equal for requests that wait for each other. Responses to those with credentials are
+      #   rarely stored, and the others must not conclude from them
+      def group
+        @group ||= [@key, @context, *("identified" if identified?), *("authorized" if authorized?)].join("\0")
+      end
+
       # @return [Hash] the environment as the client sent it
       def original
         @original || @env

@@ -51,6 +51,13 @@ module Castellan
         @lost = LostInvalidations.new(@store, clock: clock)
         @remembered = BoundedCache.new(limit: REMEMBERED)
         @locks = Array.new(LOCKS) { Mutex.new }.freeze
+        @shared = store.supports?(:lease) && !store.is_a?(Store::MemoryStore)
+      end
+
+      # @param seconds [Numeric]
+      # @return [Leases, nil] nil if other processes cannot see them
+      def leases(seconds)
+        Leases.new(@store, seconds: seconds) if @shared && seconds.positive?
       end
 
       # @param request [ClientRequest]
