@@ -271,7 +271,7 @@ module Castellan
     end
 
     def now
-      @options.clock.now.to_f
+      @options.now
     end
   end
 end

@@ -29,6 +29,11 @@ module Castellan
         freeze
       end
 
+      # @return [Float] seconds since 1970
+      def now
+        @clock.equal?(Clock) ? Process.clock_gettime(Process::CLOCK_REALTIME) : @clock.now.to_f
+      end
+
       # @param path [String]
       # @return [Boolean] whether `only:` and `except:` let the cache handle it
       def handles?(path)

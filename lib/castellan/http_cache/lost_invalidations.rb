@@ -5,8 +5,7 @@ module Castellan
     # Remembers the invalidations that a store has not taken, and writes them when it works again.
     #
     #   lost.write([key], ttl: 300) { mark }   # => false: the store fails
-    #   lost.include?(key)                     # => true: nothing stored under this key may be used
-    #   lost.retry                             # before each read; returns at once if nothing is lost
+    #   lost.retry_and_include?(key)           # => true: the store still fails, and must not be read
     #
     # Only this process remembers them. If they are too many, all responses that are older than the last of
     # them are invalid for this process.
@@ -39,15 +38,14 @@ module Castellan
         lost.empty?
       end
 
-      # Writes what is lost. What the store does not take remains.
-      def retry
-        lost = @lost
-        return if lost.empty? || Clock.monotonic_ns < @rests_until_ns
+      # Writes what is lost, before each read of a response.
+      # @param key [String]
+      # @return [Boolean] whether it is still lost
+      def retry_and_include?(key)
+        return false if @lost.empty?
 
-        @rests_until_ns = Clock.monotonic_ns + REST_NS
-        lost.group_by { |_, entry| entry.ttl }.each do |ttl, group|
-          forget(lost.slice(*put(group.to_h { |key, entry| [key, entry.make] }, ttl)))
-        end
+        write_again
+        include?(key)
       end
 
       # @param key [String]
@@ -62,6 +60,17 @@ module Castellan
       end
 
       private
+
+      # What the store does not take remains.
+      def write_again
+        lost = @lost
+        return if Clock.monotonic_ns < @rests_until_ns
+
+        @rests_until_ns = Clock.monotonic_ns + REST_NS
+        lost.group_by { |_, entry| entry.ttl }.each do |ttl, group|
+          forget(lost.slice(*put(group.to_h { |key, entry| [key, entry.make] }, ttl)))
+        end
+      end
 
       # @return [Array<String>] the keys that the store has taken
       def put(makers, ttl)

@@ -68,7 +68,7 @@ module Castellan
       private_constant :Received
 
       def now
-        @options.clock.now.to_f
+        @options.now
       end
 
       # The stored validators replace the client's, which are evaluated afterwards. The environment is changed and

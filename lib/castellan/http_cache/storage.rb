@@ -63,8 +63,7 @@ module Castellan
       # @param request [ClientRequest]
       # @return [Found]
       def find(request)
-        @lost.retry
-        return Found.new(nil, nil, nil, "uri-miss") if @lost.include?(request.key)
+        return Found.new(nil, nil, nil, "uri-miss") if @lost.retry_and_include?(request.key)
 
         seen = @store.read_multi([request.key])[request.key]
         return Found.new(nil, nil, seen, "uri-miss") if seen.nil? || seen.start_with?(MARK)

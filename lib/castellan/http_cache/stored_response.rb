@@ -20,6 +20,10 @@ module Castellan
       attr_reader :status
       # @return [Hash{String => String, Array<String>}]
       attr_reader :fields
+      # @return [Hash{String => String, Array<String>}] without those of the content (RFC 9110 §15.4.5)
+      attr_reader :fields_of_304
+      # @return [String, nil]
+      attr_reader :etag
       # @return [String] binary
       attr_reader :content
       # @return [Float] seconds since 1970 when it was received or validated
@@ -39,6 +43,8 @@ module Castellan
                      tags: [])
         @status = status
         @fields = fields.freeze
+        @fields_of_304 = fields.except(*HeaderFields::OF_CONTENT).freeze
+        @etag = HeaderFields.first(fields["etag"])
         @content = content
         @received_at = received_at
         @initial_age = initial_age
@@ -66,11 +72,6 @@ module Castellan
       # @return [Float] seconds until it is stale
       def remaining(now)
         @lifetime - age(now)
-      end
-
-      # @return [String, nil]
-      def etag
-        HeaderFields.first(@fields["etag"])
       end
 
       # @return [String, nil]
