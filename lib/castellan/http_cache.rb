@@ -104,6 +104,7 @@ module Castellan
     #   `public` or `s-maxage`, with its cookie
     # @param client_directives [Boolean] whether clients' Cache-Control and Pragma count; no-store always does
     # @param targeted [Array<String>] targeted fields, first the most important (RFC 9213)
+    # @param vary [Array<String>] request fields that all responses vary on, also those without Vary
     # @param cache_status [Boolean, Symbol] whether responses have Cache-Status (RFC 9211); :debug adds the key
     # @param wait [Numeric] seconds that simultaneous requests wait for the first of them
     # @param log [#call, nil] called with one line per outage of the store; default standard error
@@ -219,7 +220,7 @@ module Castellan
       time = now
       return unless stored && Reuse.decide(request, stored, time) == :hit
 
-      names = Vary.names(stored.fields["vary"])
+      names = Vary.names(stored.fields["vary"], @options.vary)
       Origin::Fetched.new(@reply.stored(request, stored, time, outcome: "fwd=#{reason}; collapsed"),
                           Origin::Shared.new(stored, names, Vary.signature(names, request.original)))
     end

@@ -45,6 +45,13 @@ class HTTPCacheVaryTest < Minitest::Test
        ["Accept-Language in another order does not match", vary["Accept-Language"], :miss,
         both[{ "Accept-Language" => "de, en" }, { "Accept-Language" => "en, de" }]],
        ["cookies are compared exactly", vary["Cookie"], :miss, both[{ "Cookie" => "a=1, 2" }, { "Cookie" => "a=1,2" }]],
+       *[{}, { "vary" => "Foo" }].map { |fields|
+         ["vary: counts beside Vary: #{fields["vary"]}", { "cache-control" => "max-age=60", **fields }, :miss,
+          { request: { "Accept" => "a" }, second: { "Accept" => "b" }, cache: { vary: %w[Accept X-Other] } }]
+       },
+       ["vary: leaves the fields of Vary", vary["Foo"], :miss, { cache: { vary: ["Accept"] }, **foo["1", "2"] }],
+       ["equal fields of vary: match", { "cache-control" => "max-age=60" }, :hit,
+        { cache: { vary: "Accept" }, **both[{ "Accept" => "a, b" }, { "Accept" => "a,b" }] }],
        ["more than 32 names match nothing", vary[(1..33).map { |number| "x#{number}" }.join(",")], :miss]
 
   def test_variants_are_stored_side_by_side
