@@ -318,8 +318,8 @@ class RailtieTest < Minitest::Test
       puts JSON.generate(asked.map { |response| [response.body, response["cache-status"].include?("hit")] })
     RUBY
     page, article = "page", '{"article":1}'
-    assert_equal [[page, false], [article, false], [page, true], [article, true], [article, false], [page, false]],
-                 JSON.parse(output.lines.last), output
+    expected = [[page, false], [article, false], [page, true], [article, true], [article, false], [page, false]]
+    assert_equal expected, JSON.parse(output.lines.last), output
   end
 
   def test_an_invalid_value_raises_with_the_correction

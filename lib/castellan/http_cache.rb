@@ -57,8 +57,8 @@ module Castellan
       # Deletes the stored responses of a URL, of all variants.
       # @param url [String] absolute, as clients send it
       # @param store [Object, nil] the {Store} of the cache, in a process that has no HTTPCache itself
-      # @return [Boolean] false if a store did not take it. A cache of this process then deletes them before its
-      #   next read; with `store:`, call it again
+      # @return [Boolean] false if a store did not take it. A cache of this process then deletes them before
+      #   its next read; with `store:`, call it again
       # @raise [ConfigurationError] if the process has no HTTPCache and no store is passed, or the URL is not absolute
       def purge(url, store: nil)
         key = ClientRequest.key(url)

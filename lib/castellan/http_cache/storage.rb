@@ -31,7 +31,8 @@ module Castellan
       VARIANT = "castellan:http:1:variant:"
       LONGEST_PLACE = 200 # bytes; longer ones are digested
       LOCKS = 16
-      private_constant :LOCKS
+      NONE = [].freeze
+      private_constant :LOCKS, :NONE
       private_constant :Index, :VARIANT, :LONGEST_PLACE
       private_constant :INDEX, :MARK, :MARK_SECONDS, :INDEX_SECONDS, :MOST_LISTS, :REMEMBERED, :REMEMBERED_BYTESIZE, :TAG
 
@@ -65,9 +66,12 @@ module Castellan
       def find(request)
         return Found.new(nil, nil, nil, "uri-miss") if @lost.retry_and_include?(request.key)
 
-        seen = @store.read_multi([request.key])[request.key]
+        bytes, index = @remembered[request.key]&.first
+        places = index.is_a?(Index) ? places(request, index) : NONE
+        values = @store.read_multi([request.key, *places]) # one round trip, if the index has not changed
+        seen = values[request.key]
         return Found.new(nil, nil, seen, "uri-miss") if seen.nil? || seen.start_with?(MARK)
-        return find_variant(request, seen) if seen.start_with?(INDEX)
+        return find_variant(request, seen, *([places, values] if seen == bytes)) if seen.start_with?(INDEX)
 
         stored = request.context.empty? ? valid(load(request.key, seen)) : nil
         Found.new(stored, stored && request.key, seen, request.context.empty? ? "uri-miss" : "vary-miss")
@@ -141,10 +145,12 @@ module Castellan
         @locks[key.hash % LOCKS].synchronize(&block)
       end
 
-      def find_variant(request, seen)
-        index = index(request.key, seen)
-        places = index.lists.map { |names| place(request, index, names) }
-        values = @store.read_multi(places)
+      def places(request, index)
+        index.lists.map { |names| place(request, index, names) }
+      end
+
+      def find_variant(request, seen, places = places(request, index(request.key, seen)),
+                       values = @store.read_multi(places))
         found = places.filter_map { |key| (stored = valid(load(key, values[key]))) && [stored, key] }
         stored, key = found.size > 1 ? found.max_by { |response, _| preference(response) } : found.first
         Found.new(stored, key, seen, "vary-miss")
