@@ -318,7 +318,8 @@ class RailtieTest < Minitest::Test
       puts JSON.generate(asked.map { |response| [response.body, response["cache-status"].include?("hit")] })
     RUBY
     page, article = "page", '{"article":1}'
-    expected = [[page, false], [article, false], [page, true], [article, true], [article, false], [page, false]]
+    expected = [[page, false], [article, false], [page, true], [article, true], [article, false],
+                [page, false]]
     assert_equal expected, JSON.parse(output.lines.last), output
   end
 

@@ -198,7 +198,7 @@ module Castellan
       fetched = nil
       shared = @flights.run(request.group) do |first|
         fetched = first && @leases ? lease(request, reason) : fetch(request, found, reason)
-        fetched.shared if fetched&.shared&.names
+        fetched.shared if fetched&.shared&.shareable?
       end
       return fetched.response if fetched
 
@@ -212,24 +212,25 @@ module Castellan
         next unshare(request) if state == :unstored
 
         found = @storage.find(request)
-        stored_elsewhere(request, found.stored, reason) || fetch(request, found, reason, note: true)
+        stored_elsewhere(request, found, reason) || fetch(request, found, reason, note: true)
       end
     end
 
-    def stored_elsewhere(request, stored, reason)
-      time = now
-      return unless stored && Reuse.decide(request, stored, time) == :hit
+    def stored_elsewhere(request, found, reason)
+      return unless found.stored
 
-      names = Vary.names(stored.fields["vary"], @options.vary)
-      Origin::Fetched.new(@reply.stored(request, stored, time, outcome: "fwd=#{reason}; collapsed"),
-                          Origin::Shared.new(stored, names, Vary.signature(names, request.original)))
+      signature = Vary.signature(found.names, request.original)
+      shared = Origin::Shared.new(found.stored, found.names, signature, :stored)
+      response = use(request, shared, reason) and Origin::Fetched.new(response, shared)
     end
 
-    # Failures and the answers to a client's own conditions say nothing about the next response.
+    # Failures, the answers to a client's own conditions, and responses that an invalidation has overtaken say
+    # nothing about the next response.
     def fetch(request, found, reason, note: false)
       fetched = @origin.fetch(request, found, reason)
       status = fetched.response.first
-      return fetched if fetched.shared&.names || status >= 500 || status == 304
+      return fetched if status >= 500 || status == 304
+      return fetched if fetched.shared && fetched.shared.outcome != :refused
 
       unshare(request)
       @leases.note_unstored(request, UNSHARED_SECONDS) if note
@@ -238,7 +239,11 @@ module Castellan
 
     def use(request, shared, reason)
       time = now
-      return unless Vary.signature(shared.names, request.env) == shared.signature && Reuse.decide(request, shared.stored, time) == :hit
+      return unless Vary.signature(shared.names, request.original) == shared.signature
+
+      decision = Reuse.decide(request, shared.stored, time)
+      return unless decision == :hit || (decision == :stale && shared.outcome == :failed &&
+                                         Reuse.instead_of_error?(request, shared.stored, time))
 
       @reply.stored(request, shared.stored, time, outcome: "fwd=#{reason}; collapsed")
     end

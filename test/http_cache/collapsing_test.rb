@@ -76,6 +76,28 @@ class HTTPCacheCollapsingTest < Minitest::Test
     assert_equal({ "500" => 1, "200" => 63 }, answers.map(&:code).tally)
   end
 
+  # While the application fails, it is spared as well.
+  [
+    ["a_500", -> { [500, {}, ["failed"]] }], ["an_exception", -> { raise IOError, "away" }]
+  ].each do |name, failure|
+    define_method("test_readers_of_a_stale_response_are_one_request_that_#{name}_answers") do
+      application = SlowApplication.new(64) { failure.call }
+      world = Castellan::CachedApplication.new
+      store = Castellan::Store::MemoryStore.new
+      stale = { "cache-control" => "max-age=1, stale-if-error=60" }
+      old = Castellan::HTTPCache.new(->(_env) { [200, stale.dup, ["old"]] }, store: store, clock: world)
+      answers = read_by_64(application, store: store, clock: world) do |number, host|
+        next {} if number.positive?
+
+        old.call(Rack::MockRequest.env_for("http://#{host}/", "HTTP_HOST" => host))
+        world.later(5)
+        {}
+      end
+      assert_equal [%w[200 old]], answers.map { |answer| [answer.code, answer.body] }.uniq
+      assert_equal 1, application.count
+    end
+  end
+
   def test_readers_of_a_stale_response_are_one_validation
     application = SlowApplication.new(64) { |env, _| env["HTTP_IF_NONE_MATCH"] ? [304, FRESH.dup, []] : [200, FRESH.dup, ["new"]] }
     clock = Castellan::CachedApplication.new
@@ -128,6 +150,23 @@ class HTTPCacheCollapsingTest < Minitest::Test
     Thread.pass until readers.all? { |reader| reader.status == "sleep" }
     2.times { gate << :go }
     assert_equal [%w[x x], 2], [readers.map(&:value), world.requests.size]
+  end
+
+  def test_readers_still_wait_after_a_response_that_an_invalidation_has_overtaken
+    gate = Queue.new
+    gate << :go
+    world = Castellan::CachedApplication.new do |env|
+      next [200, {}, []] if env["REQUEST_METHOD"] == "POST"
+
+      gate.pop
+      world.post if world.requests.size == 1
+      [200, FRESH.dup, ["x"]]
+    end
+    world.get
+    readers = Array.new(2) { Thread.new { world.get.body } }
+    Thread.pass until readers.all? { |reader| reader.status == "sleep" }
+    2.times { gate << :go }
+    assert_equal [%w[x x], 3], [readers.map(&:value), world.requests.size]
   end
 
   # A body of each kind: whether it is closed, and what is stored.
@@ -273,7 +312,8 @@ class HTTPCacheCollapsingTest < Minitest::Test
     ["with_a_cookie",
      ->(number, _) { [200, { "set-cookie" => "a=#{number}", **FRESH }, ["answer #{number}"]] }],
     ["varying", lambda { |number, env|
-      [200, { "vary" => "reader", **FRESH }, ["answer #{number}", " for #{env["HTTP_READER"]}"]]
+      fields = { "vary" => "reader", "cache-control" => "max-age=60, private=\"vary\"" }
+      [200, fields, ["answer #{number}", " for #{env["HTTP_READER"]}"]]
     }]
   ].each do |name, answer|
     define_method("test_readers_of_responses_that_are_#{name}_in_4_processes_share_nothing") do

@@ -17,8 +17,9 @@ module Castellan
     class Storage
       # The Vary fields of a URI's responses, and the random part of their keys.
       Index = Struct.new(:token, :lists)
-      # stored: the response or nil; place: its key; seen: the entry of the URI; reason: `fwd` of Cache-Status
-      Found = Struct.new(:stored, :place, :seen, :reason)
+      # stored: the response or nil; place: its key; seen: the entry of the URI; reason: `fwd` of
+      # Cache-Status; names: the request fields that the response depends on
+      Found = Struct.new(:stored, :place, :seen, :reason, :names)
 
       INDEX = "CHI1"
       MARK = "CHX1"
@@ -71,10 +72,11 @@ module Castellan
         values = @store.read_multi([request.key, *places]) # one round trip, if the index has not changed
         seen = values[request.key]
         return Found.new(nil, nil, seen, "uri-miss") if seen.nil? || seen.start_with?(MARK)
-        return find_variant(request, seen, *([places, values] if seen == bytes)) if seen.start_with?(INDEX)
+        return find_variant(request, seen, bytes, places, values) if seen.start_with?(INDEX)
 
         stored = request.context.empty? ? valid(load(request.key, seen)) : nil
-        Found.new(stored, stored && request.key, seen, request.context.empty? ? "uri-miss" : "vary-miss")
+        reason = request.context.empty? ? "uri-miss" : "vary-miss"
+        Found.new(stored, stored && request.key, seen, reason, NONE)
       end
 
       # @param request [ClientRequest]
@@ -83,19 +85,20 @@ module Castellan
       # @param ttl [Numeric] seconds
       # @param replaces [Boolean] whether it is the response that was found, updated. One without Vary always
       #   replaces the one that was found, because {#find} would prefer that one
-      # @return [Boolean] whether it was stored
+      # @return [Symbol] :stored; :outdated if its URI was invalidated after the request; :refused
       def write(request, stored, names, found, ttl:, replaces: false)
-        bytes = stored.dump or return false
+        bytes = stored.dump or return :refused
         exclusively(request.key) do
-          next false if @lost.include?(request.key)
+          next :outdated if @lost.include?(request.key)
 
           now_there = @store.read_multi([request.key])[request.key]
-          next false if now_there&.start_with?(MARK) && now_there != found.seen
+          next :outdated if now_there&.start_with?(MARK) && now_there != found.seen
 
           if names.empty? && request.context.empty? && !now_there&.start_with?(INDEX)
-            @store.write_multi({ request.key => bytes }, ttl: ttl).any?
+            @store.write_multi({ request.key => bytes }, ttl: ttl).any? ? :stored : :refused
           else
-            write_variant(request, bytes, names, now_there, ttl, replaces || names.empty? ? found : nil)
+            replaced = found if replaces || names.empty?
+            write_variant(request, bytes, names, now_there, ttl, replaced) ? :stored : :refused
           end
         end
       end
@@ -149,11 +152,12 @@ module Castellan
         index.lists.map { |names| place(request, index, names) }
       end
 
-      def find_variant(request, seen, places = places(request, index(request.key, seen)),
-                       values = @store.read_multi(places))
+      def find_variant(request, seen, bytes, places, values)
+        index = index(request.key, seen)
+        values = @store.read_multi(places = places(request, index)) unless seen == bytes
         found = places.filter_map { |key| (stored = valid(load(key, values[key]))) && [stored, key] }
         stored, key = found.size > 1 ? found.max_by { |response, _| preference(response) } : found.first
-        Found.new(stored, key, seen, "vary-miss")
+        Found.new(stored, key, seen, "vary-miss", key && index.lists[places.index(key)])
       end
 
       # Prefers the newest, and one with Vary to one without: applications forget Vary in the response to a
