@@ -38,6 +38,16 @@ class HTTPCacheInvalidationTest < Minitest::Test
     end
   end
 
+  def test_location_counts_whatever_the_path_of_the_target_contains
+    ["/a|b", "/a^", "/a%zz", "/a?f[x]={1}"].each do |path|
+      world = world_with("/b")
+      world.answer { [201, { "location" => "/b" }, []] }
+      env = { "PATH_INFO" => path[/[^?]+/], "QUERY_STRING" => path[/\?(.*)/, 1].to_s }
+      world.post("/", {}, env: env)
+      refute hit?(world, "/b"), path
+    end
+  end
+
   def test_location_of_a_failure_invalidates_nothing
     world = world_with("/a", "/b")
     world.answer { [400, { "location" => "/b" }, []] }

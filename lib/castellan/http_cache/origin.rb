@@ -9,7 +9,7 @@ module Castellan
       # response: for the client; shared: what other requests may use as well, or nil
       Fetched = Struct.new(:response, :shared)
       # A response that waiting requests may share, with the request fields that it depends on. outcome:
-      # :stored, :outdated or :refused (see {Storage#write}); :failed if it is used, stale, because of an error
+      # :stored, :outdated or :refused (see {Storage#write}); :failed if an error makes a stale one usable
       Shared = Struct.new(:stored, :names, :signature, :outcome) do
         def shareable? = %i[stored failed].include?(outcome)
       end
