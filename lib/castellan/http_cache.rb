@@ -196,7 +196,8 @@ module Castellan
     # Of simultaneous requests one is forwarded; the others use its response if it is stored and matches them.
     def collapse(request, found, reason)
       fetched = nil
-      shared = @flights.run(request.group) do |first|
+      # Requests after an invalidation do not wait for one that began before it.
+      shared = @flights.run("#{request.group}\0#{@storage.generation(found.seen)}") do |first|
         fetched = first && @leases ? lease(request, reason) : fetch(request, found, reason)
         fetched.shared if fetched&.shared&.shareable?
       end
@@ -240,6 +241,7 @@ module Castellan
     def use(request, shared, reason)
       time = now
       return unless Vary.signature(shared.names, request.original) == shared.signature
+      return unless @storage.valid(shared.stored)
 
       decision = Reuse.decide(request, shared.stored, time)
       return unless decision == :hit || (decision == :stale && shared.outcome == :failed &&

@@ -74,6 +74,41 @@ class HTTPCacheInvalidationTest < Minitest::Test
     assert_equal "new", world.get("/a").body
   end
 
+  # The old response arrives when a new one is stored already. Vary of the old and of the new one.
+  [[nil, nil], %w[foo foo], [nil, "foo"], ["foo", nil]].each do |before, after|
+    define_method("test_a_late_response_does_not_replace_one_after_the_invalidation, #{before} #{after}") do
+      nested = false
+      world = Castellan::CachedApplication.new do |env|
+        late = env["REQUEST_METHOD"] == "GET" && !nested
+        if late
+          nested = true
+          world.post("/a")
+          assert_equal "new", world.get("/a").body
+        end
+        vary = late ? before : after
+        [200, { "cache-control" => "max-age=60", "vary" => vary }.compact, [late ? "old" : "new"]]
+      end
+      assert_equal ["old", "Castellan; fwd=uri-miss"], [(first = world.get("/a")).body, first.note]
+      assert_equal ["new", true], [(answered = world.get("/a")).body, answered.hit?]
+    end
+  end
+
+  def test_a_late_response_that_is_not_stored_deletes_nothing_newer
+    world = world_with("/a")
+    nested = false
+    world.answer do |env|
+      late = env["REQUEST_METHOD"] == "GET" && !nested
+      if late
+        nested = true
+        world.post("/a")
+        world.get("/a")
+      end
+      late ? [404, {}, ["old"]] : [200, { "cache-control" => "max-age=60" }, ["new"]]
+    end
+    assert_equal "old", world.get("/a", { "Cache-Control" => "no-cache" }).body
+    assert_equal ["new", true], [(answered = world.get("/a")).body, answered.hit?]
+  end
+
   # Cache-Groups of /a and of /b, Cache-Group-Invalidation, whether both are gone
   [
     ['"one"', '"two"', '"one"', [true, false]],

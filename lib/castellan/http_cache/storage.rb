@@ -11,9 +11,10 @@ module Castellan
     #   storage.invalidate([request.key])
     #
     # A URI has one entry: the only response; or an *index*, which lists the Vary fields of its responses and has a random
-    # part of their keys; or, for some minutes after it was invalidated, a *mark*, so that no response that was
-    # requested before the invalidation is stored after it. Tags are entries of their own with a random value; a
-    # response is valid while its tags have the values that it was stored with.
+    # part of their keys; or, for some minutes after it was invalidated, a *mark*. The random part of a mark
+    # is the *generation* of what replaces it, so that no response that was requested before the invalidation
+    # is stored after it. Tags are entries of their own with a random value; a response is valid while its tags
+    # have the values that it was stored with.
     class Storage
       # The Vary fields of a URI's responses, and the random part of their keys.
       Index = Struct.new(:token, :lists)
@@ -24,6 +25,8 @@ module Castellan
       INDEX = "CHI1"
       MARK = "CHX1"
       MARK_SECONDS = 300
+      LOST = "#{MARK}lost".freeze # in place of an entry whose invalidation is lost
+      GENERATION = /\A\h{16}\z/
       INDEX_SECONDS = 7 * 86_400
       MOST_LISTS = 8 # different Vary fields of one URI
       REMEMBERED = 512 # responses whose binary form is not parsed again
@@ -33,7 +36,7 @@ module Castellan
       LONGEST_PLACE = 200 # bytes; longer ones are digested
       LOCKS = 16
       NONE = [].freeze
-      private_constant :LOCKS, :NONE
+      private_constant :LOCKS, :NONE, :LOST, :GENERATION
       private_constant :Index, :VARIANT, :LONGEST_PLACE
       private_constant :INDEX, :MARK, :MARK_SECONDS, :INDEX_SECONDS, :MOST_LISTS, :REMEMBERED, :REMEMBERED_BYTESIZE, :TAG
 
@@ -65,7 +68,7 @@ module Castellan
       # @param request [ClientRequest]
       # @return [Found]
       def find(request)
-        return Found.new(nil, nil, nil, "uri-miss") if @lost.retry_and_include?(request.key)
+        return Found.new(nil, nil, LOST, "uri-miss") if @lost.retry_and_include?(request.key)
 
         bytes, index = @remembered[request.key]&.first
         places = index.is_a?(Index) ? places(request, index) : NONE
@@ -87,12 +90,13 @@ module Castellan
       #   replaces the one that was found, because {#find} would prefer that one
       # @return [Symbol] :stored; :outdated if its URI was invalidated after the request; :refused
       def write(request, stored, names, found, ttl:, replaces: false)
-        bytes = stored.dump or return :refused
+        generation = generation(found.seen)
+        bytes = stored.dump(generation) or return :refused
         exclusively(request.key) do
           next :outdated if @lost.include?(request.key)
 
           now_there = @store.read_multi([request.key])[request.key]
-          next :outdated if now_there&.start_with?(MARK) && now_there != found.seen
+          next :outdated if now_there && generation(now_there) != generation
 
           if names.empty? && request.context.empty? && !now_there&.start_with?(INDEX)
             @store.write_multi({ request.key => bytes }, ttl: ttl).any? ? :stored : :refused
@@ -103,9 +107,36 @@ module Castellan
         end
       end
 
+      # @param seen [String, nil] the entry of a URI
+      # @return [String, nil] differs before and after an invalidation
+      def generation(seen)
+        if seen.nil? then nil
+        elsif seen.start_with?(StoredResponse::MAGIC) then StoredResponse.generation(seen)
+        else
+          token = seen[MARK.size, 16]
+          token if token&.match?(GENERATION) || seen == LOST
+        end
+      end
+
+      # @param stored [StoredResponse, nil]
+      # @return [StoredResponse, nil] nil if it or one of its tags was invalidated
+      def valid(stored)
+        return if stored.nil? || @lost.cover?(stored)
+        return stored if stored.tags.empty?
+
+        values = @store.read_multi(stored.tags.map(&:first))
+        stored if stored.tags.all? { |key, value| values[key] == value && !@lost.include?(key) }
+      end
+
       # @param found [Found] a response that is no longer valid
       def drop(found)
-        @store.delete_multi([found.place]) if found.place
+        return if found.place.nil?
+        return @store.delete_multi([found.place]) unless found.seen.start_with?(StoredResponse::MAGIC)
+
+        # Another response or a mark may have replaced it.
+        exclusively(found.place) do
+          @store.delete_multi([found.place]) if @store.read_multi([found.place])[found.place] == found.seen
+        end
       end
 
       # @param keys [Array<String>] of URIs
@@ -185,7 +216,8 @@ module Castellan
         known = indexed ? parse_index(now_there).lists : [([] if only)].compact
         return now_there if indexed && known.include?(names)
 
-        token = indexed ? now_there[INDEX.size, 16] : SecureRandom.hex(8)
+        token = now_there[INDEX.size, 16] if indexed
+        token ||= generation(now_there) || "-#{SecureRandom.hex(8)[1..]}"
         [INDEX + token, *[names, *known].uniq.first(MOST_LISTS).map { |list| list.join(" ") }].join("\n").b
       end
 
@@ -200,15 +232,6 @@ module Castellan
           place << (value ? ":#{value.bytesize}:#{value}" : ":-")
         end
         place.bytesize > LONGEST_PLACE ? Cache::Key.for([place]) : place
-      end
-
-      # @return [StoredResponse, nil] nil if it or one of its tags was invalidated
-      def valid(stored)
-        return if stored.nil? || @lost.cover?(stored)
-        return stored if stored.tags.empty?
-
-        values = @store.read_multi(stored.tags.map(&:first))
-        stored if stored.tags.all? { |key, value| values[key] == value && !@lost.include?(key) }
       end
 
       def index(key, bytes)
