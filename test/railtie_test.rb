@@ -292,6 +292,37 @@ class RailtieTest < Minitest::Test
     ].zip(output.lines.last(13)) { |expected, line| assert_match expected, line, output }
   end
 
+  FORMATS = {
+    "app/controllers/articles_controller.rb" => <<~RUBY
+      class ArticlesController < ActionController::Base
+        def index
+          expires_in 5.minutes, public: true
+          respond_to do |format|
+            format.html { render html: "page" }
+            format.json { render json: { article: 1 } }
+          end
+        end
+      end
+    RUBY
+  }.freeze
+
+  # Rails sends Vary: Accept with the JSON alone.
+  def test_the_http_cache_tells_the_formats_of_one_url_apart
+    output = run_app(<<~RUBY, files: FORMATS)
+      LibraryApp.config.castellan.http_cache = true
+      boot
+      browser, json = { "HTTP_ACCEPT" => "text/html,*/*;q=0.8" }, { "HTTP_ACCEPT" => "application/json" }
+      script = { "HTTP_ACCEPT" => "application/json,*/*", "HTTP_X_REQUESTED_WITH" => "XMLHttpRequest" }
+      asked = [browser, json, browser, json, script, script.except("HTTP_X_REQUESTED_WITH")]
+      asked.map! { |fields| get("/articles", **fields) }
+      puts JSON.generate(asked.map { |response| [response.body, response["cache-status"].include?("hit")] })
+    RUBY
+    page, article = "page", '{"article":1}'
+    expected = [[page, false], [article, false], [page, true], [article, true], [article, false],
+                [page, false]]
+    assert_equal expected, JSON.parse(output.lines.last), output
+  end
+
   def test_an_invalid_value_raises_with_the_correction
     { "detection = true" => "detection must be a Hash of options, or false, got true; write for example " \
                             "config.castellan.detection = { sample: 0.1 }",

@@ -36,6 +36,8 @@ require_relative "http_cache/cache_options"
 require_relative "http_cache/client_request"
 require_relative "http_cache/stored_response"
 require_relative "http_cache/storage_policy"
+require_relative "http_cache/lost_invalidations"
+require_relative "http_cache/leases"
 require_relative "http_cache/storage"
 require_relative "http_cache/surrogate_tags"
 require_relative "http_cache/client_conditions"
@@ -55,20 +57,21 @@ module Castellan
       # Deletes the stored responses of a URL, of all variants.
       # @param url [String] absolute, as clients send it
       # @param store [Object, nil] the {Store} of the cache, in a process that has no HTTPCache itself
+      # @return [Boolean] false if a store did not take it. A cache of this process then deletes them before
+      #   its next read; with `store:`, call it again
       # @raise [ConfigurationError] if the process has no HTTPCache and no store is passed, or the URL is not absolute
       def purge(url, store: nil)
         key = ClientRequest.key(url)
-        storages(store).each { |storage| storage.invalidate([key]) }
-        nil
+        storages(store).map { |storage| storage.invalidate([key]) }.all?
       end
 
       # Deletes the stored responses with any of these surrogate keys (Surrogate-Key, xkey, Cache-Tag).
       # @param tags [Array<String>]
       # @param store [Object, nil] see {purge}
-      # @return [Boolean] false if a store did not take it
+      # @return [Boolean] see {purge}
       def purge_tags(*tags, store: nil)
-        keys = tags.flatten.map { |tag| Storage.tag_key(tag.to_s) }.uniq
-        storages(store).map { |storage| storage.invalidate_tags(keys).size }.all?(keys.size)
+        keys = tags.flatten.map { |tag| Storage.tag_key(tag.to_s) }
+        storages(store).map { |storage| storage.invalidate_tags(keys) }.all?
       end
 
       # @return [void]
@@ -101,6 +104,7 @@ module Castellan
     #   `public` or `s-maxage`, with its cookie
     # @param client_directives [Boolean] whether clients' Cache-Control and Pragma count; no-store always does
     # @param targeted [Array<String>] targeted fields, first the most important (RFC 9213)
+    # @param vary [Array<String>] request fields that all responses vary on, also those without Vary
     # @param cache_status [Boolean, Symbol] whether responses have Cache-Status (RFC 9211); :debug adds the key
     # @param wait [Numeric] seconds that simultaneous requests wait for the first of them
     # @param log [#call, nil] called with one line per outage of the store; default standard error
@@ -116,6 +120,7 @@ module Castellan
       @reply = Reply.new(@options)
       @origin = Origin.new(app, @storage, @options, @reply)
       @flights = Cache::SingleFlight.new(timeout: @options.wait)
+      @leases = @storage.leases(@options.wait)
       @unshared = BoundedCache.new(limit: 10_000)
       @refreshes = Refreshes.new
       HTTPCache.register(self, @storage)
@@ -184,43 +189,86 @@ module Castellan
     end
 
     def alone?(request)
-      request.head? || request.env.key?("HTTP_RANGE") || request.no_store? || (@unshared[request.key]&.first || 0) > Clock.monotonic_ns
+      request.head? || request.env.key?("HTTP_RANGE") || request.no_store? ||
+        (@unshared[request.group]&.first || 0) > Clock.monotonic_ns
     end
 
     # Of simultaneous requests one is forwarded; the others use its response if it is stored and matches them.
     def collapse(request, found, reason)
-      response = nil
-      shared = @flights.run("#{request.key}\0#{request.context}") do
-        fetched = @origin.fetch(request, found, reason)
-        response = fetched.response
-        unshare(request, response.first) unless fetched.shared&.names
-        fetched.shared if fetched.shared&.names
+      fetched = nil
+      # Requests after an invalidation do not wait for one that began before it.
+      shared = @flights.run("#{request.group}\0#{@storage.generation(found.seen)}") do |first|
+        fetched = first && @leases ? lease(request, reason) : fetch(request, found, reason)
+        fetched.shared if fetched&.shared&.shareable?
       end
-      return response if response
+      return fetched.response if fetched
 
-      use(request, shared, reason) || read(request, collapsed: true)
+      (shared && use(request, shared, reason)) || read(request, collapsed: true)
+    end
+
+    # The same of processes. Those that waited look into the store again.
+    # @return [Origin::Fetched, nil] nil if the response of another process was not stored
+    def lease(request, reason)
+      @leases.hold(request) do |state|
+        next unshare(request) if state == :unstored
+
+        found = @storage.find(request)
+        stored_elsewhere(request, found, reason) || fetch(request, found, reason, note: true)
+      end
+    end
+
+    def stored_elsewhere(request, found, reason)
+      return unless found.stored
+
+      signature = Vary.signature(found.names, request.original)
+      shared = Origin::Shared.new(found.stored, found.names, signature, :stored)
+      response = use(request, shared, reason) and Origin::Fetched.new(response, shared)
+    end
+
+    # Failures, the answers to a client's own conditions, and responses that an invalidation has overtaken say
+    # nothing about the next response.
+    def fetch(request, found, reason, note: false)
+      fetched = @origin.fetch(request, found, reason)
+      status = fetched.response.first
+      return fetched if status >= 500 || status == 304
+      return fetched if fetched.shared && fetched.shared.outcome != :refused
+
+      unshare(request)
+      @leases.note_unstored(request, UNSHARED_SECONDS) if note
+      fetched
     end
 
     def use(request, shared, reason)
       time = now
-      return unless Vary.signature(shared.names, request.env) == shared.signature && Reuse.decide(request, shared.stored, time) == :hit
+      return unless Vary.signature(shared.names, request.original) == shared.signature
+      return unless @storage.valid(shared.stored)
+
+      decision = Reuse.decide(request, shared.stored, time)
+      return unless decision == :hit || (decision == :stale && shared.outcome == :failed &&
+                                         Reuse.instead_of_error?(request, shared.stored, time))
 
       @reply.stored(request, shared.stored, time, outcome: "fwd=#{reason}; collapsed")
     end
 
-    # Requests for a URI whose last response could not be stored do not wait for each other for some seconds. Failures
-    # and the answers to a client's own conditions say nothing about the next response.
-    def unshare(request, status)
-      return if status >= 500 || status == 304
-
-      @unshared.fetch(request.key) { [0] }[0] = Clock.monotonic_ns + (UNSHARED_SECONDS * 1_000_000_000)
+    # Requests for a URI whose last response could not be stored do not wait for each other for some seconds.
+    def unshare(request)
+      @unshared.fetch(request.group) { [0] }[0] = Clock.monotonic_ns + (UNSHARED_SECONDS * 1_000_000_000)
+      nil
     end
 
     def refresh(request)
-      @refreshes.start("#{request.key}\0#{request.context}", request.env) do |env|
+      @refreshes.start(request.group, request.env) do |env|
         copy = ClientRequest.new(env)
-        @origin.fetch(copy, @storage.find(copy), "stale").response
+        @leases ? @leases.hold(copy, wait: false) { validate(copy) } : validate(copy)
       end
+    end
+
+    # @return [Array, nil] nil if another process has validated it meanwhile
+    def validate(request)
+      found = @storage.find(request)
+      return if found.stored && Reuse.decide(request, found.stored, now) == :hit
+
+      @origin.fetch(request, found, "stale").response
     end
 
     def other(request)
@@ -231,7 +279,7 @@ module Castellan
     end
 
     def now
-      @options.clock.now.to_f
+      @options.now
     end
   end
 end

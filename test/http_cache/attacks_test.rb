@@ -53,6 +53,16 @@ class HTTPCacheAttacksTest < Minitest::Test
     end
   end
 
+  # Servers differ in the encodings of what they read, and a client chooses the bytes.
+  def test_the_encodings_of_a_path_and_a_query_do_not_count
+    cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.dup, ["x"]] })
+    notes = [["/é", "a=é"], ["/é".b, "a=é"], ["/é", "a=é".b], ["/é".b, "a=é".b]].map do |path, query|
+      env = Rack::MockRequest.env_for("http://example.org/")
+      cache.call(env.merge("PATH_INFO" => path, "QUERY_STRING" => query))[1]["cache-status"]
+    end
+    assert_equal ["Castellan; fwd=uri-miss; stored", *["Castellan; hit; ttl=59"] * 3], notes
+  end
+
   # Some servers decode the path before the application sees it.
   def test_a_decoded_path_is_not_the_path_with_a_query
     world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [env["PATH_INFO"]]] }

@@ -92,7 +92,9 @@ class HTTPCacheStatusTest < Minitest::Test
     [:max_body, 0, "max_body: must be an Integer of bytes above 0, got 0"], [:max_body, "1", "max_body: 1_048_576"],
     [:keep, -1, "keep: must be a number that is not negative, got -1"], [:heuristic, "x", "heuristic: must be"],
     [:set_cookie, :always, "set_cookie: must be :refuse or :explicit, got :always"], [:only, "api", "only: must be path prefixes"],
-    [:except, [1], "except: must be path prefixes"], [:tll, 1, "unknown keyword: :tll"]
+    [:except, [1], "except: must be path prefixes"],
+    [:vary, "*", "vary: must be names of request fields, got \"*\""], [:vary, ["a b"], "vary: [\"Accept\"]"],
+    [:tll, 1, "unknown keyword: :tll"]
   ].each do |option, value, message|
     define_method("test_#{option}: #{value.inspect} is refused at boot") do
       error = assert_raises(Castellan::ConfigurationError) { Castellan::HTTPCache.new(->(_env) {}, **{ option => value }) }

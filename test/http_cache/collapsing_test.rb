@@ -76,6 +76,28 @@ class HTTPCacheCollapsingTest < Minitest::Test
     assert_equal({ "500" => 1, "200" => 63 }, answers.map(&:code).tally)
   end
 
+  # While the application fails, it is spared as well.
+  [
+    ["a_500", -> { [500, {}, ["failed"]] }], ["an_exception", -> { raise IOError, "away" }]
+  ].each do |name, failure|
+    define_method("test_readers_of_a_stale_response_are_one_request_that_#{name}_answers") do
+      application = SlowApplication.new(64) { failure.call }
+      world = Castellan::CachedApplication.new
+      store = Castellan::Store::MemoryStore.new
+      stale = { "cache-control" => "max-age=1, stale-if-error=60" }
+      old = Castellan::HTTPCache.new(->(_env) { [200, stale.dup, ["old"]] }, store: store, clock: world)
+      answers = read_by_64(application, store: store, clock: world) do |number, host|
+        next {} if number.positive?
+
+        old.call(Rack::MockRequest.env_for("http://#{host}/", "HTTP_HOST" => host))
+        world.later(5)
+        {}
+      end
+      assert_equal [%w[200 old]], answers.map { |answer| [answer.code, answer.body] }.uniq
+      assert_equal 1, application.count
+    end
+  end
+
   def test_readers_of_a_stale_response_are_one_validation
     application = SlowApplication.new(64) { |env, _| env["HTTP_IF_NONE_MATCH"] ? [304, FRESH.dup, []] : [200, FRESH.dup, ["new"]] }
     clock = Castellan::CachedApplication.new
@@ -115,6 +137,36 @@ class HTTPCacheCollapsingTest < Minitest::Test
       [200, {}, ["x"]]
     end
     assert_equal %w[x x], Array.new(2) { Thread.new { world.get.body } }.map(&:value)
+  end
+
+  def test_readers_still_wait_after_a_response_to_credentials_that_is_not_stored
+    gate = Queue.new
+    world = Castellan::CachedApplication.new do |env|
+      gate.pop unless env["HTTP_AUTHORIZATION"]
+      [200, FRESH.dup, ["x"]]
+    end
+    world.get("/", { "Authorization" => "Basic x" })
+    readers = Array.new(2) { Thread.new { world.get.body } }
+    Thread.pass until readers.all? { |reader| reader.status == "sleep" }
+    2.times { gate << :go }
+    assert_equal [%w[x x], 2], [readers.map(&:value), world.requests.size]
+  end
+
+  def test_readers_still_wait_after_a_response_that_an_invalidation_has_overtaken
+    gate = Queue.new
+    gate << :go
+    world = Castellan::CachedApplication.new do |env|
+      next [200, {}, []] if env["REQUEST_METHOD"] == "POST"
+
+      gate.pop
+      world.post if world.requests.size == 1
+      [200, FRESH.dup, ["x"]]
+    end
+    world.get
+    readers = Array.new(2) { Thread.new { world.get.body } }
+    Thread.pass until readers.all? { |reader| reader.status == "sleep" }
+    2.times { gate << :go }
+    assert_equal [%w[x x], 3], [readers.map(&:value), world.requests.size]
   end
 
   # A body of each kind: whether it is closed, and what is stored.
@@ -237,7 +289,140 @@ class HTTPCacheCollapsingTest < Minitest::Test
     refute_predicate one.get, :hit?
   end
 
+  # 64 readers in four processes, over Redis. The first response is sent when all have asked.
+  def test_64_cold_readers_in_4_processes_are_one_request
+    fields = { **FRESH, "vary" => "accept" }
+    answers, count = read_in_processes { |number| [200, fields.dup, ["answer #{number}"]] }
+    assert_equal [[[200, "answer 1"]] * 64, 1], [answers.map { |answer| answer.first(2) }, count]
+    assert_equal 63, answers.map(&:last).grep(/collapsed|hit/).size
+  end
+
+  def test_readers_of_a_stale_response_in_4_processes_are_one_validation
+    stale = [200, { "cache-control" => "max-age=0", "etag" => '"a"' }, ["old"]]
+    Castellan::HTTPCache.new(->(_env) { stale }, store: shared_store.call).call(read_env)
+    answers, count = read_in_processes do |_, env|
+      env["HTTP_IF_NONE_MATCH"] ? [304, FRESH.dup, []] : [200, FRESH.dup, ["new"]]
+    end
+    assert_equal [[[200, "old"]] * 64, 1], [answers.map { |answer| answer.first(2) }, count]
+  end
+
+  # All but the first are in the application at the same time: they do not wait for each other.
+  [
+    ["private", ->(number, _) { [200, { "cache-control" => "private, max-age=60" }, ["answer #{number}"]] }],
+    ["with_a_cookie",
+     ->(number, _) { [200, { "set-cookie" => "a=#{number}", **FRESH }, ["answer #{number}"]] }],
+    ["varying", lambda { |number, env|
+      fields = { "vary" => "reader", "cache-control" => "max-age=60, private=\"vary\"" }
+      [200, fields, ["answer #{number}", " for #{env["HTTP_READER"]}"]]
+    }]
+  ].each do |name, answer|
+    define_method("test_readers_of_responses_that_are_#{name}_in_4_processes_share_nothing") do
+      answers, count = read_in_processes(together: name != "varying", &answer)
+      assert_equal [64, 64], [count, answers.map { |each| each[1] }.uniq.size]
+      readers = answers.map { |each| each[1][/ for (\d+)/, 1].to_i }
+      assert_equal (0...64).to_a, readers if name == "varying"
+    end
+  end
+
+  def test_a_failure_in_another_process_is_not_shared
+    answers, count = read_in_processes do |number|
+      number == 1 ? [500, {}, ["failed"]] : [200, FRESH.dup, ["fine"]]
+    end
+    assert_equal({ 500 => 1, 200 => 63 }, answers.map(&:first).tally)
+    assert_operator count, :<, 64
+  end
+
+  def test_a_lease_that_nobody_releases_ends
+    store = shared_store.call
+    Process.wait(fork do
+      Castellan::HTTPCache.new(->(_env) { exit!(0) }, store: store, wait: 0.3).call(read_env)
+    end)
+    started = Castellan::Clock.monotonic_ns
+    application = ->(_env) { [200, FRESH.dup, ["x"]] }
+    cache = Castellan::HTTPCache.new(application, store: shared_store.call, wait: 0.3)
+    assert_equal 200, cache.call(read_env).first
+    assert_operator Castellan::Clock.monotonic_ns - started, :<, 2_000_000_000
+  end
+
+  def test_one_of_several_processes_validates_in_the_background
+    store = shared_store
+    gate = Queue.new
+    number = 0
+    one, two = Array.new(2) do
+      Castellan::CachedApplication.new(store: store.call) do
+        gate.pop if (number += 1) > 1
+        [200, { "cache-control" => "max-age=10, stale-while-revalidate=100" }, [number.to_s]]
+      end
+    end
+    one.get
+    [one, two].each { |world| world.later(20) }
+    assert_equal "1", one.get.body
+    Thread.pass until number == 2
+    assert_equal "1", two.get.body
+    two.cache.refreshes.wait
+    gate << :go
+    one.cache.refreshes.wait
+    assert_equal ["2", "2", 2], [one.get.body, two.get.body, number]
+  end
+
   private
+
+  PROCESSES, THREADS = 4, 16
+  private_constant :PROCESSES, :THREADS
+
+  # @return [#call] makes stores of the same keys
+  def shared_store
+    needs :redis
+    url = Castellan::TestServers.redis_url # a child process would start a server of its own
+    -> { Castellan::Store::RedisStore.new(url: url, size: THREADS, timeout: 10, namespace: "#{name}:") }
+  end
+
+  def read_env(number = 0)
+    fields = { "HTTP_HOST" => "example.org", "HTTP_READER" => number.to_s }
+    Rack::MockRequest.env_for("http://example.org/", fields)
+  end
+
+  # @param together [Boolean] whether the other responses wait until all are requested
+  # @yieldparam number [Integer] of the request to the application
+  # @return [Array(Array, Integer)] status, body and Cache-Status of each reader; requests to the application
+  def read_in_processes(together: false, &answer)
+    store = shared_store
+    pipes = Array.new(PROCESSES) { IO.pipe }
+    pids = pipes.each_with_index.map do |(_, writer), process|
+      fork { read_in_process(writer, process, store.call, together, answer) }
+    end
+    pipes.each { |pipe| pipe.last.close }
+    answers = pipes.flat_map do |reader, _|
+      Marshal.load(reader.read) # rubocop:disable Security/MarshalLoad -- of a child process
+    end
+    pids.each { |pid| Process.wait(pid) }
+    [answers, store.call.increment("count") - 1]
+  end
+
+  def read_in_process(writer, process, store, together, answer)
+    cache = Castellan::HTTPCache.new(lambda do |env|
+      number = store.increment("count")
+      wait_until(store, "asked", 64) if number == 1
+      wait_until(store, "count", 64) if number > 1 && together
+      answer.call(number, env)
+    end, store: store, wait: 30)
+    threads = Array.new(THREADS) do |thread|
+      Thread.new do
+        store.increment("asked")
+        status, headers, body = cache.call(read_env((process * THREADS) + thread))
+        [status, body.join, headers["cache-status"]]
+      end
+    end
+    writer.write(Marshal.dump(threads.map(&:value)))
+    writer.close
+  ensure
+    exit!(0)
+  end
+
+  def wait_until(store, key, number)
+    deadline = Castellan::TestServers.now + 20
+    sleep 0.01 until store.read_multi([key])[key].to_i >= number || Castellan::TestServers.now > deadline
+  end
 
   # @return [Array<Net::HTTPResponse>] of 64 threads, in their order
   def read_by_64(application, **options)

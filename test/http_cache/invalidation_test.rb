@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "support/cache_rows"
+require "cache/broken_store"
 
 # RFC 9111 §4.4: invalidation by unsafe methods; RFC 9875: cache groups; purges.
 class HTTPCacheInvalidationTest < Minitest::Test
@@ -37,6 +38,16 @@ class HTTPCacheInvalidationTest < Minitest::Test
     end
   end
 
+  def test_location_counts_whatever_the_path_of_the_target_contains
+    ["/a|b", "/a^", "/a%zz", "/a?f[x]={1}"].each do |path|
+      world = world_with("/b")
+      world.answer { [201, { "location" => "/b" }, []] }
+      env = { "PATH_INFO" => path[/[^?]+/], "QUERY_STRING" => path[/\?(.*)/, 1].to_s }
+      world.post("/", {}, env: env)
+      refute hit?(world, "/b"), path
+    end
+  end
+
   def test_location_of_a_failure_invalidates_nothing
     world = world_with("/a", "/b")
     world.answer { [400, { "location" => "/b" }, []] }
@@ -61,6 +72,41 @@ class HTTPCacheInvalidationTest < Minitest::Test
     assert_equal "Castellan; fwd=uri-miss", world.get("/a").note
     world.answer { [200, { "cache-control" => "max-age=60" }, ["new"]] }
     assert_equal "new", world.get("/a").body
+  end
+
+  # The old response arrives when a new one is stored already. Vary of the old and of the new one.
+  [[nil, nil], %w[foo foo], [nil, "foo"], ["foo", nil]].each do |before, after|
+    define_method("test_a_late_response_does_not_replace_one_after_the_invalidation, #{before} #{after}") do
+      nested = false
+      world = Castellan::CachedApplication.new do |env|
+        late = env["REQUEST_METHOD"] == "GET" && !nested
+        if late
+          nested = true
+          world.post("/a")
+          assert_equal "new", world.get("/a").body
+        end
+        vary = late ? before : after
+        [200, { "cache-control" => "max-age=60", "vary" => vary }.compact, [late ? "old" : "new"]]
+      end
+      assert_equal ["old", "Castellan; fwd=uri-miss"], [(first = world.get("/a")).body, first.note]
+      assert_equal ["new", true], [(answered = world.get("/a")).body, answered.hit?]
+    end
+  end
+
+  def test_a_late_response_that_is_not_stored_deletes_nothing_newer
+    world = world_with("/a")
+    nested = false
+    world.answer do |env|
+      late = env["REQUEST_METHOD"] == "GET" && !nested
+      if late
+        nested = true
+        world.post("/a")
+        world.get("/a")
+      end
+      late ? [404, {}, ["old"]] : [200, { "cache-control" => "max-age=60" }, ["new"]]
+    end
+    assert_equal "old", world.get("/a", { "Cache-Control" => "no-cache" }).body
+    assert_equal ["new", true], [(answered = world.get("/a")).body, answered.hit?]
   end
 
   # Cache-Groups of /a and of /b, Cache-Group-Invalidation, whether both are gone
@@ -178,7 +224,100 @@ class HTTPCacheInvalidationTest < Minitest::Test
     assert_equal "Castellan; fwd=uri-miss", world.get("/a").note
   end
 
+  # What changes /a, and what it returns while the store fails.
+  LOST = {
+    "a POST" => ->(world) { world.post("/a").status },
+    "purge" => ->(world) { world.cache.purge("http://example.org/a") },
+    "HTTPCache.purge" => ->(_) { Castellan::HTTPCache.purge("http://example.org/a") },
+    "purge_tags" => ->(world) { world.cache.purge_tags("/a") },
+    "HTTPCache.purge_tags" => ->(_) { Castellan::HTTPCache.purge_tags("/a") }
+  }.freeze
+
+  LOST.each do |name, change|
+    define_method("test_#{name} while the store fails invalidates when the store works again") do
+      world, store = tagged_world("/a", "/b")
+      store.broken = true
+      assert_equal name == "a POST" ? 200 : false, change.call(world)
+      assert_equal "Castellan; fwd=uri-miss", world.get("/a").note
+      mend(store)
+      assert_equal([false, true], %w[/a /b].map { |path| world.get(path).hit? })
+      2.times { world.later(1) && world.get("/a") }
+      assert_predicate world.get("/a"), :hit?
+    end
+  end
+
+  # A server without memory, or a replica: it reads and refuses to write.
+  def test_a_store_that_does_not_write_answers_with_nothing_that_was_invalidated
+    world, store = tagged_world("/a", "/b", "/c")
+    store.define_singleton_method(:write_multi) { |*, **| raise Castellan::StoreError, "OOM" }
+    world.post("/a")
+    world.cache.purge_tags("/b")
+    hits = Array.new(20) do
+      sleep 0.01 # FailSafe skips the store for a moment after each failure
+      %w[/a /b /c].map { |path| world.get(path).hit? }
+    end
+    assert_equal [[false, false, false], [false, false, true]], (hits | [[false] * 3]).sort_by(&:to_s)
+  end
+
+  def test_a_response_that_was_requested_before_a_lost_invalidation_is_not_stored_after_it
+    world, store = tagged_world("/b")
+    world.answer do |env|
+      if env["REQUEST_METHOD"] == "GET" && env["PATH_INFO"] == "/a"
+        store.broken = true
+        world.post("/a")
+        mend(store)
+        world.get("/b")
+      end
+      [200, { "cache-control" => "max-age=60" }, ["old"]]
+    end
+    assert_equal "Castellan; fwd=uri-miss", world.get("/a").note
+    refute hit?(world, "/a")
+  end
+
+  def test_another_process_sees_a_lost_invalidation_after_the_next_read_of_this_one
+    world, store = tagged_world("/a", "/b")
+    other = Castellan::CachedApplication.new(store: store) { [200, {}, ["new"]] }
+    store.broken = true
+    world.post("/a")
+    mend(store)
+    assert_predicate other.get("/a"), :hit?
+    world.get("/b")
+    refute_predicate other.get("/a"), :hit?
+  end
+
+  def test_too_many_lost_invalidations_make_all_older_responses_invalid
+    most = Castellan::HTTPCache::LostInvalidations::MOST
+    world, store = tagged_world("/last", "/other")
+    store.broken = true
+    (1..most).each { |number| world.post("/#{number}") }
+    mend(store)
+    assert_predicate world.get("/last"), :hit?
+    store.broken = true
+    (1..most).each { |number| world.post("/#{number}") }
+    world.post("/last")
+    mend(store)
+    world.later(1)
+    2.times { |time| assert_equal([time == 1] * 2, %w[/last /other].map { |path| world.get(path).hit? }) }
+  end
+
   private
+
+  # Works again, and lets the time pass for which it is not asked after a failure.
+  def mend(store)
+    store.broken = false
+    sleep 0.15
+  end
+
+  # @return [Array] an application whose responses have their path as a tag, and its store
+  def tagged_world(*paths)
+    store = BrokenStore.new
+    world = Castellan::CachedApplication.new(store: store, log: ->(_line) {}) do |env|
+      [200, { "cache-control" => "max-age=60", "xkey" => env["PATH_INFO"] }, ["x"]]
+    end
+    paths.each { |path| world.get(path) }
+    world.later(1)
+    [world, store]
+  end
 
   def world_with(*paths)
     world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60" }, ["x"]] }

@@ -61,6 +61,20 @@ class HTTPCacheValidationTest < Minitest::Test
     assert_equal %w[age cache-control cache-status content-location date etag expires vary], headers.keys.sort
   end
 
+  def test_a_304_makes_no_more_calls_than_the_whole_response
+    fields = { "cache-control" => "max-age=60", "etag" => '"a"', "content-type" => "text/plain" }
+    cache = Castellan::HTTPCache.new(->(_env) { [200, fields.dup, ["content"]] })
+    env = Rack::MockRequest.env_for("http://example.org/", "HTTP_HOST" => "example.org")
+    whole, none = [{}, { "HTTP_IF_NONE_MATCH" => '"a"' }].map do |condition|
+      conditional = env.merge(condition)
+      2.times { cache.call(conditional.dup) }
+      calls = 0
+      TracePoint.new(:call, :c_call, :b_call) { calls += 1 }.enable { cache.call(conditional) }
+      calls
+    end
+    assert_operator none, :<=, whole
+  end
+
   def test_only_stored_responses_of_a_2xx_status_are_compared
     [[203, 304], [404, 404], [301, 301]].each do |status, answered|
       fields = { "cache-control" => "max-age=60", "etag" => '"a"' }

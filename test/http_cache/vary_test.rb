@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "support/cache_rows"
+require "cache/broken_store"
 
 # RFC 9111 §4.1: stored responses that vary.
 class HTTPCacheVaryTest < Minitest::Test
@@ -45,6 +46,13 @@ class HTTPCacheVaryTest < Minitest::Test
        ["Accept-Language in another order does not match", vary["Accept-Language"], :miss,
         both[{ "Accept-Language" => "de, en" }, { "Accept-Language" => "en, de" }]],
        ["cookies are compared exactly", vary["Cookie"], :miss, both[{ "Cookie" => "a=1, 2" }, { "Cookie" => "a=1,2" }]],
+       *[{}, { "vary" => "Foo" }].map { |fields|
+         ["vary: counts beside Vary: #{fields["vary"]}", { "cache-control" => "max-age=60", **fields }, :miss,
+          { request: { "Accept" => "a" }, second: { "Accept" => "b" }, cache: { vary: %w[Accept X-Other] } }]
+       },
+       ["vary: leaves the names of Vary", vary["Foo"], :miss, { cache: { vary: "Bar" }, **foo["1", "2"] }],
+       ["equal fields of vary: match", { "cache-control" => "max-age=60" }, :hit,
+        { cache: { vary: "Accept" }, **both[{ "Accept" => "a, b" }, { "Accept" => "a,b" }] }],
        ["more than 32 names match nothing", vary[(1..33).map { |number| "x#{number}" }.join(",")], :miss]
 
   def test_variants_are_stored_side_by_side
@@ -56,6 +64,19 @@ class HTTPCacheVaryTest < Minitest::Test
       assert_equal [value.to_s, true], [(answered = ask[value]).body, answered.hit?]
     }
     assert_equal [values.size, "Castellan; fwd=vary-miss; stored"], [world.requests.size, ask["d"].note]
+  end
+
+  def test_a_hit_is_one_read_of_the_store
+    store = BrokenStore.new
+    world = Castellan::CachedApplication.new(store: store) do |env|
+      [200, { "cache-control" => "max-age=60", "vary" => "foo" }, [env["HTTP_FOO"].to_s]]
+    end
+    %w[a b].each { |value| world.get("/", { "Foo" => value }) }
+    before = store.reads
+    assert_equal(%w[a b], %w[a b].map { |value| world.get("/", { "Foo" => value }).body })
+    assert_equal [2, 2], [store.reads - before, world.requests.size]
+    world.post
+    assert_equal([false, true], Array.new(2) { world.get("/", { "Foo" => "a" }).hit? })
   end
 
   def test_of_several_matching_responses_the_newest_is_used

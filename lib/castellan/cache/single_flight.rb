@@ -52,13 +52,14 @@ module Castellan
       end
 
       # @param key [String]
+      # @yieldparam first [Boolean] false for a thread that has waited in vain
       # @yieldreturn what to share; nil is not shared
       def run(key)
         own = Flight.new(@mutex)
         flight = board(key, own)
-        return wait(flight) || yield unless flight.equal?(own)
+        return wait(flight) || yield(false) unless flight.equal?(own)
 
-        answer = yield
+        answer = yield(true)
       ensure
         land(key, own, answer) if own # an interrupt may come before `flight` is assigned
       end

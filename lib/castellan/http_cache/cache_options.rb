@@ -7,13 +7,16 @@ module Castellan
       SET_COOKIE = %i[refuse explicit].freeze
       private_constant :SET_COOKIE
 
-      attr_reader :max_body, :keep, :heuristic, :longest_heuristic, :set_cookie, :client_directives, :targeted_fields, :cache_status,
-                  :wait, :clock
+      NAME = /\A[!#$%&'*+.^_`|~0-9A-Za-z-]+\z/
+      private_constant :NAME
+
+      attr_reader :max_body, :keep, :heuristic, :longest_heuristic, :set_cookie, :client_directives,
+                  :targeted_fields, :vary, :cache_status, :wait, :clock
 
       # @raise [ConfigurationError]
       def initialize(max_body: 4 * 1024 * 1024, keep: 86_400, heuristic: 0.1, longest_heuristic: 86_400, set_cookie: :refuse,
-                     client_directives: true, targeted: %w[CDN-Cache-Control], cache_status: true, wait: 10, clock: Clock, only: nil,
-                     except: nil)
+                     client_directives: true, targeted: %w[CDN-Cache-Control], vary: [], cache_status: true,
+                     wait: 10, clock: Clock, only: nil, except: nil)
         @max_body = whole(:max_body, max_body)
         @keep = number(:keep, keep)
         @heuristic = heuristic && number(:heuristic, heuristic)
@@ -21,12 +24,18 @@ module Castellan
         @set_cookie = SET_COOKIE.include?(set_cookie) ? set_cookie : refuse(:set_cookie, set_cookie, ":refuse or :explicit", ":refuse")
         @client_directives = client_directives
         @targeted_fields = targeted.map { |name| name.to_s.downcase.freeze }.freeze
+        @vary = names(:vary, vary)
         @cache_status = cache_status
         @wait = number(:wait, wait)
         @clock = clock
         @only = prefixes(:only, only)
         @except = prefixes(:except, except)
         freeze
+      end
+
+      # @return [Float] seconds since 1970
+      def now
+        @clock.equal?(Clock) ? Process.clock_gettime(Process::CLOCK_REALTIME) : @clock.now.to_f
       end
 
       # @param path [String]
@@ -53,6 +62,13 @@ module Castellan
         return paths.map { |path| path.dup.freeze }.freeze if paths.all? { |path| path.is_a?(String) && path.start_with?("/") }
 
         refuse(name, value, "path prefixes that begin with a slash", "[\"/api\"]")
+      end
+
+      def names(name, value)
+        names = Array(value).map { |field| field.to_s.downcase.freeze }
+        return names.uniq.sort.freeze if names.all? { |field| field.match?(NAME) && field != "*" }
+
+        refuse(name, value, "names of request fields", "[\"Accept\"]")
       end
 
       def whole(name, value)

@@ -20,6 +20,8 @@ module Castellan
         return none_match?(tags, stored.etag) if tags
 
         since = HTTPDate.parse(env["HTTP_IF_MODIFIED_SINCE"]) or return false
+        return true if env["HTTP_IF_MODIFIED_SINCE"] == stored.last_modified
+
         (HTTPDate.parse(stored.last_modified) || stored.date) <= since
       end
 
@@ -34,7 +36,8 @@ module Castellan
       end
 
       def none_match?(tags, etag)
-        return true if tags == etag
+        # Most clients have one tag. Proxies that compress make it weak.
+        return true if tags == etag || (tags.start_with?("W/") && tags.delete_prefix("W/") == etag)
 
         HTTP::Preconditions.evaluate(method: "GET", headers: { "if-none-match" => tags }, etag: etag) == :not_modified
       end

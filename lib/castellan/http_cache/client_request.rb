@@ -63,15 +63,19 @@ module Castellan
         @authority = bytes("HTTP_HOST") || "#{env["SERVER_NAME"]}:#{env["SERVER_PORT"]}"
         @context = NO_CONTEXT
         note_forwarding(env)
-        query = bytes("QUERY_STRING")
-        query = nil if query && query.empty?
-        @key = "#{PREFIX}#{@scheme}://#{@authority}#{bytes("SCRIPT_NAME")}#{bytes("PATH_INFO")}#{"?#{query}" if query}"
+        @key = key_of(env["SCRIPT_NAME"], env["PATH_INFO"], env["QUERY_STRING"])
       end
 
       # Copies the environment before the application gets it. Some middlewares delete Authorization or
       # rewrite Accept-Language, but the client's own fields decide what may be stored, and for whom.
       def preserve
         @original ||= @env.dup
+      end
+
+      # @return [String] equal for requests that wait for each other. Responses to those with credentials are
+      #   rarely stored, and the others must not conclude from them
+      def group
+        @group ||= [@key, @context, *("identified" if identified?), *("authorized" if authorized?)].join("\0")
       end
 
       # @return [Hash] the environment as the client sent it
@@ -125,6 +129,14 @@ module Castellan
       end
 
       private
+
+      def key_of(mount, path, query)
+        query = nil if query && query.empty?
+        key = "#{PREFIX}#{@scheme}://#{@authority}#{mount}#{path}#{"?#{query}" if query}"
+        key.ascii_only? ? key : key.b
+      rescue Encoding::CompatibilityError
+        key_of(*[mount, path, query].map { |part| part&.b })
+      end
 
       def bytes(name)
         HeaderFields.bytes(original[name])

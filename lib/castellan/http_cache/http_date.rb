@@ -24,9 +24,9 @@ module Castellan
       module_function
 
       # @param text [String, nil]
-      # @param now [Numeric] seconds, for years of two digits
+      # @param now [Numeric, nil] seconds, for years of two digits; nil for the clock
       # @return [Integer, nil] nil if the date is invalid
-      def parse(text, now: Clock.now.to_i)
+      def parse(text, now: nil)
         return unless text && text.ascii_only? && text.size <= 40 # the longest is 33
         return unless (match = IMF.match(text) || RFC850.match(text) || ASCTIME.match(text))
 
@@ -42,7 +42,7 @@ module Castellan
 
       # A date more than 50 years in the future is one of the past (RFC 9110 §5.6.7).
       def in_century(year, match, now)
-        today = Time.at(now).utc
+        today = Time.at(now || Clock.now.to_i).utc
         year += today.year / 100 * 100
         date = seconds(year, match)
         latest = Time.utc(today.year + 50, today.month, today.day).to_i

@@ -31,13 +31,18 @@ module Castellan
       def key(request, reference)
         return if reference.nil? || reference.empty? || !reference.ascii_only?
 
-        url = URI.join(request.url, reference).to_s
-        key = ClientRequest.key(url)
+        key = ClientRequest.key(resolve(request, reference))
         key if key.start_with?("#{ClientRequest.key("#{request.origin}/").delete_suffix("/")}/")
       rescue URI::Error, ConfigurationError
         nil
       end
-      private_class_method :keys, :key
+
+      # URI refuses a base with characters that servers and applications accept.
+      def resolve(request, reference)
+        path = reference.start_with?("/") && !reference.start_with?("//") && !reference.include?("/.")
+        path ? "#{request.origin}#{reference}" : URI.join(request.url, reference).to_s
+      end
+      private_class_method :keys, :key, :resolve
     end
   end
 end

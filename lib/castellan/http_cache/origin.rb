@@ -8,8 +8,11 @@ module Castellan
     class Origin
       # response: for the client; shared: what other requests may use as well, or nil
       Fetched = Struct.new(:response, :shared)
-      # A response that waiting requests may share, with the request fields that it depends on.
-      Shared = Struct.new(:stored, :names, :signature)
+      # A response that waiting requests may share, with the request fields that it depends on. outcome:
+      # :stored, :outdated or :refused (see {Storage#write}); :failed if an error makes a stale one usable
+      Shared = Struct.new(:stored, :names, :signature, :outcome) do
+        def shareable? = %i[stored failed].include?(outcome)
+      end
       # Raised by an application that is itself a client, while its server is away.
       DISCONNECTED = [SystemCallError, IOError, Timeout::Error].freeze
       ERRORS = [500, 502, 503, 504].freeze
@@ -68,7 +71,7 @@ module Castellan
       private_constant :Received
 
       def now
-        @options.clock.now.to_f
+        @options.now
       end
 
       # The stored validators replace the client's, which are evaluated afterwards. The environment is changed and
@@ -88,14 +91,20 @@ module Castellan
 
       def instead_of_error(received)
         received.close
-        Fetched.new(@reply.stored(received.request, received.found.stored, now, outcome: "fwd=#{received.reason}; " \
-                                                                                         "fwd-status=#{received.status}"))
+        outcome = "fwd=#{received.reason}; fwd-status=#{received.status}"
+        Fetched.new(@reply.stored(received.request, received.found.stored, now, outcome: outcome),
+                    shared_failure(received.request, received.found))
+      end
+
+      def shared_failure(request, found)
+        Shared.new(found.stored, found.names, Vary.signature(found.names, request.original), :failed)
       end
 
       def failed(request, found, reason, error)
         if usable?(request, found.stored)
           log(request, error)
-          return Fetched.new(@reply.stored(request, found.stored, now, outcome: "fwd=#{reason}; detail=error"))
+          response = @reply.stored(request, found.stored, now, outcome: "fwd=#{reason}; detail=error")
+          return Fetched.new(response, shared_failure(request, found))
         end
         raise error unless found.stored.strict? && DISCONNECTED.any? { |type| error.is_a?(type) }
 
@@ -121,10 +130,10 @@ module Castellan
         more = { "set-cookie" => received.fields["set-cookie"] } if received.fields.key?("set-cookie")
         response = @reply.stored(received.request, updated.stored, received.received_at, age: received.fields.key?("age"), more: more,
                                                                                          outcome: "fwd=#{received.reason}; fwd-status=304")
-        Fetched.new(response, updated.names && updated)
+        Fetched.new(response, updated)
       end
 
-      # @return [Shared] without names if it is not stored
+      # @return [Shared]
       def freshen(received, stored)
         received.fields["date"] = HTTPDate.format(received.received_at) unless valid_date?(received.fields)
         fields = HeaderFields.updated(stored.fields, received.fields, %w[set-cookie])
@@ -132,7 +141,7 @@ module Castellan
         policy = policy(received, stored.status, fields)
         tags = policy.storable? ? tags(received.request, fields, received.requested_at) : nil
         fresh = policy.build(stored.content, tags: tags || [])
-        return Shared.new(fresh).tap { drop(received) } unless tags
+        return Shared.new(fresh, nil, nil, :refused).tap { drop(received) } unless tags
 
         share(received, policy, fresh, replaces: true)
       end
@@ -194,7 +203,7 @@ module Castellan
         return Fetched.new(forwarded(received)) if content.bytesize > @options.max_body || !complete?(received, content)
 
         shared = store(received, policy, content)
-        return Fetched.new(forwarded(received)) unless shared&.names
+        return Fetched.new(forwarded(received), shared) unless shared&.shareable?
 
         return Fetched.new(forwarded(received, stored: true), shared) unless validated
 
@@ -227,7 +236,7 @@ module Castellan
         length.nil? || length.to_i == content.bytesize
       end
 
-      # @return [Shared, nil] without names if it was not stored
+      # @return [Shared, nil]
       def store(received, policy, content)
         tags = tags(received.request, received.fields, received.requested_at) or return
         received.fields["content-length"] ||= content.bytesize.to_s unless received.status == 204
@@ -237,8 +246,9 @@ module Castellan
       def share(received, policy, stored, replaces: false)
         request = received.request
         ttl = [stored.remaining(received.received_at), 0].max + [stored.while_revalidate, stored.if_error, kept(stored)].max
-        written = @storage.write(request, stored, policy.vary, received.found, ttl: [ttl, 1].max, replaces: replaces)
-        Shared.new(stored, written ? policy.vary : nil, Vary.signature(policy.vary, request.original))
+        outcome = @storage.write(request, stored, policy.vary, received.found, ttl: [ttl, 1].max,
+                                                                               replaces: replaces)
+        Shared.new(stored, policy.vary, Vary.signature(policy.vary, request.original), outcome)
       end
 
       # Without a validator a stale response is of use only to clients that ask for one (max-stale, stale-if-error).

@@ -22,7 +22,7 @@ module Castellan
       # @param key [String]
       # @param env [Hash] Rack environment, which is copied
       # @yieldparam env [Hash]
-      # @yieldreturn [Array] Rack response; its body is read and closed
+      # @yieldreturn [Array, nil] Rack response; its body is read and closed
       # @return [Thread, nil] nil if one runs already for this key, or too many for others
       def start(key, env)
         @lock.synchronize do

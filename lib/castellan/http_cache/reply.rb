@@ -15,9 +15,9 @@ module Castellan
 
       # @param options [CacheOptions]
       def initialize(options)
+        @options = options
         @status = options.cache_status
         @debug = @status == :debug
-        @clock = options.clock
       end
 
       # @param request [ClientRequest]
@@ -28,15 +28,16 @@ module Castellan
       # @param more [Hash] fields of this answer alone
       # @return [Array] Rack response
       def stored(request, stored, now, outcome: nil, age: true, more: nil)
-        fields = stored.fields.dup
+        unmodified = not_modified?(request.original, stored)
+        fields = unmodified ? stored.fields_of_304.dup : stored.fields.dup
         seconds = stored.age(now)
         fields["age"] = (seconds > LARGEST_AGE ? LARGEST_AGE : seconds.to_i).to_s if age
-        fields.merge!(more) if more
+        fields.merge!(unmodified ? more.except(*HeaderFields::OF_CONTENT) : more) if more
         note(fields, request, outcome || "hit; ttl=#{(stored.lifetime - seconds).floor}")
-        status, content = selected(request.original, stored, fields)
-        return [status, fields, NOTHING] if status == 304
-        return [status, fields, []] if request.head?
+        return [304, fields, NOTHING] if unmodified
+        return [stored.status, fields, []] if request.head?
 
+        status, content = selected(request.original, stored, fields)
         [status, fields, content.empty? ? [] : [content]]
       end
 
@@ -60,26 +61,23 @@ module Castellan
 
       # RFC 9110 §6.6.1: a recipient with a clock adds the Date that is missing.
       def date
-        HTTPDate.format(@clock.now.to_f)
+        HTTPDate.format(@options.now)
       end
 
-      # Conditions count where the response is 2xx (RFC 9110 §13.2.1), ranges where it is 200 (§14.2).
-      def selected(env, stored, fields)
-        return [stored.status, stored.content] unless (200..299).cover?(stored.status)
-        return not_modified(fields) if (env.key?("HTTP_IF_NONE_MATCH") || env.key?("HTTP_IF_MODIFIED_SINCE")) &&
-                                       ClientConditions.not_modified?(env, stored)
+      # Conditions count where the response is 2xx (RFC 9110 §13.2.1).
+      def not_modified?(env, stored)
+        (env.key?("HTTP_IF_NONE_MATCH") || env.key?("HTTP_IF_MODIFIED_SINCE")) &&
+          (200..299).cover?(stored.status) && ClientConditions.not_modified?(env, stored)
+      end
 
+      # A range counts in a GET where the response is 200 (RFC 9110 §14.2).
+      def selected(env, stored, fields)
         range = env["HTTP_RANGE"]
-        if range && stored.status == 200 && env["REQUEST_METHOD"] == "GET" && ClientConditions.range?(env, stored)
+        if range && stored.status == 200 && ClientConditions.range?(env, stored)
           ranges = Ranges.parse(range, stored.content.bytesize)
           return Ranges.answer(fields, stored.content, ranges) if ranges
         end
         [stored.status, stored.content]
-      end
-
-      def not_modified(fields)
-        HeaderFields::OF_CONTENT.each { |name| fields.delete(name) }
-        [304, ""]
       end
 
       # Appends the member of this cache: the caches between it and the origin server come first (RFC 9211 §2).
@@ -89,8 +87,8 @@ module Castellan
 
         member = "Castellan; #{outcome}"
         member = "#{member}; key=\"#{request.url.b.gsub(/["\\]/) { |char| "\\#{char}" }.gsub(/[^\x20-\x7e]/n, "?")}\"" if @debug
-        before = HeaderFields.combined(fields["cache-status"])
-        fields["cache-status"] = before ? "#{before}, #{member}" : member
+        before = fields["cache-status"]
+        fields["cache-status"] = before ? "#{HeaderFields.combined(before)}, #{member}" : member
       end
 
       # One event for each response. Without a duration, because most of it is the application's.

@@ -11,18 +11,22 @@ module Castellan
     #   storage.invalidate([request.key])
     #
     # A URI has one entry: the only response; or an *index*, which lists the Vary fields of its responses and has a random
-    # part of their keys; or, for some minutes after it was invalidated, a *mark*, so that no response that was
-    # requested before the invalidation is stored after it. Tags are entries of their own with a random value; a
-    # response is valid while its tags have the values that it was stored with.
+    # part of their keys; or, for some minutes after it was invalidated, a *mark*. The random part of a mark
+    # is the *generation* of what replaces it, so that no response that was requested before the invalidation
+    # is stored after it. Tags are entries of their own with a random value; a response is valid while its tags
+    # have the values that it was stored with.
     class Storage
       # The Vary fields of a URI's responses, and the random part of their keys.
       Index = Struct.new(:token, :lists)
-      # stored: the response or nil; place: its key; seen: the entry of the URI; reason: `fwd` of Cache-Status
-      Found = Struct.new(:stored, :place, :seen, :reason)
+      # stored: the response or nil; place: its key; seen: the entry of the URI; reason: `fwd` of
+      # Cache-Status; names: the request fields that the response depends on
+      Found = Struct.new(:stored, :place, :seen, :reason, :names)
 
       INDEX = "CHI1"
       MARK = "CHX1"
       MARK_SECONDS = 300
+      LOST = "#{MARK}lost".freeze # in place of an entry whose invalidation is lost
+      GENERATION = /\A\h{16}\z/
       INDEX_SECONDS = 7 * 86_400
       MOST_LISTS = 8 # different Vary fields of one URI
       REMEMBERED = 512 # responses whose binary form is not parsed again
@@ -31,7 +35,8 @@ module Castellan
       VARIANT = "castellan:http:1:variant:"
       LONGEST_PLACE = 200 # bytes; longer ones are digested
       LOCKS = 16
-      private_constant :LOCKS
+      NONE = [].freeze
+      private_constant :LOCKS, :NONE, :LOST, :GENERATION
       private_constant :Index, :VARIANT, :LONGEST_PLACE
       private_constant :INDEX, :MARK, :MARK_SECONDS, :INDEX_SECONDS, :MOST_LISTS, :REMEMBERED, :REMEMBERED_BYTESIZE, :TAG
 
@@ -48,19 +53,33 @@ module Castellan
       def initialize(store, log: nil, clock: Clock)
         @store = Store::FailSafe.new(store, log: log)
         @clock = clock
+        @lost = LostInvalidations.new(@store, clock: clock)
         @remembered = BoundedCache.new(limit: REMEMBERED)
         @locks = Array.new(LOCKS) { Mutex.new }.freeze
+        @shared = store.supports?(:lease) && !store.is_a?(Store::MemoryStore)
+      end
+
+      # @param seconds [Numeric]
+      # @return [Leases, nil] nil if other processes cannot see them
+      def leases(seconds)
+        Leases.new(@store, seconds: seconds) if @shared && seconds.positive?
       end
 
       # @param request [ClientRequest]
       # @return [Found]
       def find(request)
-        seen = @store.read_multi([request.key])[request.key]
+        return Found.new(nil, nil, LOST, "uri-miss") if @lost.retry_and_include?(request.key)
+
+        bytes, index = @remembered[request.key]&.first
+        places = index.is_a?(Index) ? places(request, index) : NONE
+        values = @store.read_multi([request.key, *places]) # one round trip, if the index has not changed
+        seen = values[request.key]
         return Found.new(nil, nil, seen, "uri-miss") if seen.nil? || seen.start_with?(MARK)
-        return find_variant(request, seen) if seen.start_with?(INDEX)
+        return find_variant(request, seen, bytes, places, values) if seen.start_with?(INDEX)
 
         stored = request.context.empty? ? valid(load(request.key, seen)) : nil
-        Found.new(stored, stored && request.key, seen, request.context.empty? ? "uri-miss" : "vary-miss")
+        reason = request.context.empty? ? "uri-miss" : "vary-miss"
+        Found.new(stored, stored && request.key, seen, reason, NONE)
       end
 
       # @param request [ClientRequest]
@@ -69,36 +88,69 @@ module Castellan
       # @param ttl [Numeric] seconds
       # @param replaces [Boolean] whether it is the response that was found, updated. One without Vary always
       #   replaces the one that was found, because {#find} would prefer that one
-      # @return [Boolean] whether it was stored
+      # @return [Symbol] :stored; :outdated if its URI was invalidated after the request; :refused
       def write(request, stored, names, found, ttl:, replaces: false)
-        bytes = stored.dump or return false
+        generation = generation(found.seen)
+        bytes = stored.dump(generation) or return :refused
         exclusively(request.key) do
+          next :outdated if @lost.include?(request.key)
+
           now_there = @store.read_multi([request.key])[request.key]
-          next false if now_there&.start_with?(MARK) && now_there != found.seen
+          next :outdated if now_there && generation(now_there) != generation
 
           if names.empty? && request.context.empty? && !now_there&.start_with?(INDEX)
-            @store.write_multi({ request.key => bytes }, ttl: ttl).any?
+            @store.write_multi({ request.key => bytes }, ttl: ttl).any? ? :stored : :refused
           else
-            write_variant(request, bytes, names, now_there, ttl, replaces || names.empty? ? found : nil)
+            replaced = found if replaces || names.empty?
+            write_variant(request, bytes, names, now_there, ttl, replaced) ? :stored : :refused
           end
         end
       end
 
-      # @param found [Found] a response that is no longer valid
-      def drop(found)
-        @store.delete_multi([found.place]) if found.place
-      end
-
-      # @param keys [Array<String>] of URIs
-      def invalidate(keys)
-        keys.each do |key|
-          exclusively(key) { @store.write_multi({ key => MARK + SecureRandom.hex(8) }, ttl: MARK_SECONDS) }
+      # @param seen [String, nil] the entry of a URI
+      # @return [String, nil] differs before and after an invalidation
+      def generation(seen)
+        if seen.nil? then nil
+        elsif seen.start_with?(StoredResponse::MAGIC) then StoredResponse.generation(seen)
+        else
+          token = seen[MARK.size, 16]
+          token if token&.match?(GENERATION) || seen == LOST
         end
       end
 
+      # @param stored [StoredResponse, nil]
+      # @return [StoredResponse, nil] nil if it or one of its tags was invalidated
+      def valid(stored)
+        return if stored.nil? || @lost.cover?(stored)
+        return stored if stored.tags.empty?
+
+        values = @store.read_multi(stored.tags.map(&:first))
+        stored if stored.tags.all? { |key, value| values[key] == value && !@lost.include?(key) }
+      end
+
+      # @param found [Found] a response that is no longer valid
+      def drop(found)
+        return if found.place.nil?
+        return @store.delete_multi([found.place]) unless found.seen.start_with?(StoredResponse::MAGIC)
+
+        # Another response or a mark may have replaced it.
+        exclusively(found.place) do
+          @store.delete_multi([found.place]) if @store.read_multi([found.place])[found.place] == found.seen
+        end
+      end
+
+      # @param keys [Array<String>] of URIs
+      # @return [Boolean] false if the store failed; this process then invalidates them before its next read
+      def invalidate(keys)
+        keys.map do |key|
+          exclusively(key) { @lost.write([key], ttl: MARK_SECONDS) { MARK + SecureRandom.hex(8) } }
+        end.all?
+      end
+
       # @param keys [Array<String>] of {tag_key}
+      # @return [Boolean] see {invalidate}
       def invalidate_tags(keys)
-        @store.write_multi(keys.to_h { |key| [key, "#{SecureRandom.hex(8)}:#{@clock.now.to_f}"] })
+        @lost.write(keys) { "#{SecureRandom.hex(8)}:#{@clock.now.to_f}" }
       end
 
       # @param keys [Array<String>] of {tag_key}
@@ -107,6 +159,7 @@ module Castellan
       #   cannot be read
       def tags(keys, requested_at)
         return [] if keys.empty?
+        return if keys.any? { |key| @lost.include?(key) }
 
         values = @store.read_multi(keys)
         missing = keys - values.keys
@@ -126,13 +179,16 @@ module Castellan
         @locks[key.hash % LOCKS].synchronize(&block)
       end
 
-      def find_variant(request, seen)
+      def places(request, index)
+        index.lists.map { |names| place(request, index, names) }
+      end
+
+      def find_variant(request, seen, bytes, places, values)
         index = index(request.key, seen)
-        places = index.lists.map { |names| place(request, index, names) }
-        values = @store.read_multi(places)
+        values = @store.read_multi(places = places(request, index)) unless seen == bytes
         found = places.filter_map { |key| (stored = valid(load(key, values[key]))) && [stored, key] }
         stored, key = found.size > 1 ? found.max_by { |response, _| preference(response) } : found.first
-        Found.new(stored, key, seen, "vary-miss")
+        Found.new(stored, key, seen, "vary-miss", key && index.lists[places.index(key)])
       end
 
       # Prefers the newest, and one with Vary to one without: applications forget Vary in the response to a
@@ -160,7 +216,8 @@ module Castellan
         known = indexed ? parse_index(now_there).lists : [([] if only)].compact
         return now_there if indexed && known.include?(names)
 
-        token = indexed ? now_there[INDEX.size, 16] : SecureRandom.hex(8)
+        token = now_there[INDEX.size, 16] if indexed
+        token ||= generation(now_there) || "-#{SecureRandom.hex(8)[1..]}"
         [INDEX + token, *[names, *known].uniq.first(MOST_LISTS).map { |list| list.join(" ") }].join("\n").b
       end
 
@@ -175,14 +232,6 @@ module Castellan
           place << (value ? ":#{value.bytesize}:#{value}" : ":-")
         end
         place.bytesize > LONGEST_PLACE ? Cache::Key.for([place]) : place
-      end
-
-      # @return [StoredResponse, nil] nil if one of its tags was invalidated
-      def valid(stored)
-        return stored if stored.nil? || stored.tags.empty?
-
-        values = @store.read_multi(stored.tags.map(&:first))
-        stored if stored.tags.all? { |key, value| values[key] == value }
       end
 
       def index(key, bytes)

@@ -44,7 +44,7 @@ module Castellan
       def vary
         return @vary if defined?(@vary)
 
-        @vary = Vary.names(@fields["vary"])
+        @vary = Vary.names(@fields["vary"], @options.vary)
       end
 
       # @param content [String]

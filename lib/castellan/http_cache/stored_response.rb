@@ -10,7 +10,7 @@ module Castellan
     #
     # The binary form is not Marshal, because a shared store is input. Anything else than {#dump} wrote is nil.
     class StoredResponse
-      MAGIC = "CHR1"
+      MAGIC = "CHR2"
       HEADER = "a4L>Q>" # magic, sizes of the text and of the content
       HEADER_BYTESIZE = 16
       FLAGS = { shareable: 1, strict: 2, no_cache: 4, immutable: 8, anonymous: 16 }.freeze
@@ -20,6 +20,10 @@ module Castellan
       attr_reader :status
       # @return [Hash{String => String, Array<String>}]
       attr_reader :fields
+      # @return [Hash{String => String, Array<String>}] without those of the content (RFC 9110 §15.4.5)
+      attr_reader :fields_of_304
+      # @return [String, nil]
+      attr_reader :etag
       # @return [String] binary
       attr_reader :content
       # @return [Float] seconds since 1970 when it was received or validated
@@ -39,6 +43,8 @@ module Castellan
                      tags: [])
         @status = status
         @fields = fields.freeze
+        @fields_of_304 = fields.except(*HeaderFields::OF_CONTENT).freeze
+        @etag = HeaderFields.first(fields["etag"])
         @content = content
         @received_at = received_at
         @initial_age = initial_age
@@ -69,11 +75,6 @@ module Castellan
       end
 
       # @return [String, nil]
-      def etag
-        HeaderFields.first(@fields["etag"])
-      end
-
-      # @return [String, nil]
       def last_modified
         HeaderFields.first(@fields["last-modified"])
       end
@@ -88,14 +89,21 @@ module Castellan
         !etag.nil? || !last_modified.nil?
       end
 
+      # @param generation [String, nil] see {generation}
       # @return [String, nil] binary; nil if a field contains what a field cannot
-      def dump
+      def dump(generation = nil)
         lines = fields.flat_map { |name, value| Array(value).map { |line| "#{name}:#{line}" } }
-        lines = [numbers, *@tags.flatten, *lines]
+        lines = ["#{numbers} #{generation || "-"}", *@tags.flatten, *lines]
         return if lines.any? { |line| line.include?("\n") }
 
         text = lines.map(&:b).join("\n")
         [MAGIC, text.bytesize, @content.bytesize].pack(HEADER) << text << @content.b
+      end
+
+      # @param bytes [String] of {dump}
+      # @return [String, nil] what it was dumped with; see {Storage#generation}
+      def self.generation(bytes)
+        bytes[/\A.{#{HEADER_BYTESIZE}}[^\n]* (\h{16})(?:\n|\z)/mno, 1]
       end
 
       # @param bytes [String, nil]
@@ -112,7 +120,7 @@ module Castellan
       end
 
       def self.read(lines, content)
-        numbers = lines.shift.to_s.split
+        *numbers, _generation = lines.shift.to_s.split
         return unless numbers.size == 8 && numbers.all?(/\A-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\z/)
 
         status, received_at, initial_age, lifetime, while_revalidate, if_error, flags, tags = numbers

@@ -24,11 +24,12 @@ module Castellan
       module_function
 
       # @param value [String, Array<String>, nil]
+      # @param always [Array<String>] further names
       # @return [Array<String>, nil] sorted; nil if no request can match
-      def names(value)
-        return NONE if value.nil?
+      def names(value, always = NONE)
+        return always if value.nil?
 
-        names = HeaderFields.combined(value).downcase.split(/[\s,]+/).reject(&:empty?).uniq.sort
+        names = (HeaderFields.combined(value).downcase.split(/[\s,]+/).reject(&:empty?) | always).sort
         names unless names.include?("*") || names.size > MOST_NAMES
       end
 

@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+require "securerandom"
+
+module Castellan
+  class HTTPCache
+    # Lets one of several processes forward a request, while the others wait until its response is stored.
+    #
+    #   leases.hold(request) { |state| fetch unless state == :unstored }
+    #
+    # A lease ends with the response, stored or not, and after some seconds in any case. A response that was
+    # not stored leaves a note in its place, so that for some seconds nobody waits for the next one.
+    class Leases
+      PREFIX = "castellan:http:1:lease:"
+      PAUSE_SECONDS = 0.02
+      UNSTORED = "unstored"
+      private_constant :PREFIX, :PAUSE_SECONDS, :UNSTORED
+
+      # @param store [Store::FailSafe] that supports leases
+      # @param seconds [Numeric] that a lease lasts, and that other processes wait
+      def initialize(store, seconds:)
+        @store = store
+        @seconds = seconds
+      end
+
+      # @param request [ClientRequest]
+      # @param wait [Boolean] false does not wait for another process, and does not yield then
+      # @yieldparam state [Symbol] :first; :waited after the lease of another process; :unstored if the last
+      #   response was not stored
+      # @return what the block returns
+      def hold(request, wait: true)
+        lease = key(request)
+        token = SecureRandom.hex(8)
+        taken = @store.acquire(lease, token, ttl: @seconds)
+        return (yield wait_for(lease) if wait) if taken == false # nil is a failing store
+
+        begin
+          yield :first
+        ensure
+          @store.compare_and_delete(lease, token) if taken
+        end
+      end
+
+      # Notes that the response to this request was not stored.
+      # @param seconds [Numeric]
+      def note_unstored(request, seconds)
+        @store.write_multi({ key(request) => UNSTORED }, ttl: seconds)
+      end
+
+      private
+
+      def key(request)
+        Cache::Key.for([PREFIX, request.group])
+      end
+
+      def wait_for(lease)
+        until_ns = Clock.monotonic_ns + (@seconds * 1_000_000_000)
+        while (holder = @store.read_multi([lease])[lease]) && Clock.monotonic_ns < until_ns
+          return :unstored if holder == UNSTORED
+
+          sleep PAUSE_SECONDS
+        end
+        :waited
+      end
+    end
+  end
+end

@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+module Castellan
+  class HTTPCache
+    # Remembers the invalidations that a store has not taken, and writes them when it works again.
+    #
+    #   lost.write([key], ttl: 300) { mark }   # => false: the store fails
+    #   lost.retry_and_include?(key)           # => true: the store still fails, and must not be read
+    #
+    # Only this process remembers them. If they are too many, all responses that are older than the last of
+    # them are invalid for this process.
+    class LostInvalidations
+      MOST = 1_000
+      REST_NS = 100_000_000 # between two attempts: FailSafe skips reads after each that fails
+      Lost = Struct.new(:ttl, :make)
+      private_constant :REST_NS, :Lost
+
+      # @param store [Store::FailSafe]
+      # @param clock [#now]
+      # @param most [Integer] keys
+      def initialize(store, clock:, most: MOST)
+        @store = store
+        @clock = clock
+        @most = most
+        @lost = {}.freeze # replaced and never changed, so that reads need no lock
+        @all_until = nil
+        @rests_until_ns = 0
+        @lock = Mutex.new
+      end
+
+      # @param keys [Array<String>]
+      # @param ttl [Numeric, nil] seconds
+      # @yieldreturn [String] what makes the stored responses of a key invalid from now on
+      # @return [Boolean] whether the store has taken all of them
+      def write(keys, ttl: nil, &make)
+        lost = keys - put(keys.to_h { |key| [key, make] }, ttl)
+        note(lost, Lost.new(ttl, make)) if lost.any?
+        lost.empty?
+      end
+
+      # Writes what is lost, before each read of a response.
+      # @param key [String]
+      # @return [Boolean] whether it is still lost
+      def retry_and_include?(key)
+        return false if @lost.empty?
+
+        write_again
+        include?(key)
+      end
+
+      # @param key [String]
+      def include?(key)
+        @lost.include?(key)
+      end
+
+      # @param stored [StoredResponse]
+      # @return [Boolean] whether it may be older than an invalidation of which the key was not remembered
+      def cover?(stored)
+        !@all_until.nil? && stored.received_at - stored.initial_age <= @all_until
+      end
+
+      private
+
+      # What the store does not take remains.
+      def write_again
+        lost = @lost
+        return if Clock.monotonic_ns < @rests_until_ns
+
+        @rests_until_ns = Clock.monotonic_ns + REST_NS
+        lost.group_by { |_, entry| entry.ttl }.each do |ttl, group|
+          forget(lost.slice(*put(group.to_h { |key, entry| [key, entry.make] }, ttl)))
+        end
+      end
+
+      # @return [Array<String>] the keys that the store has taken
+      def put(makers, ttl)
+        @store.write_multi(makers.transform_values(&:call), ttl: ttl)
+      end
+
+      def note(keys, entry)
+        @lock.synchronize do
+          all = @lost.merge(keys.to_h { |key| [key, entry] })
+          all.size > @most ? @all_until = @clock.now.to_f : @lost = all.freeze
+        end
+      end
+
+      # A key that was lost again meanwhile remains.
+      def forget(written)
+        @lock.synchronize { @lost = @lost.reject { |key, entry| entry.equal?(written[key]) }.freeze }
+      end
+    end
+  end
+end
