@@ -29,8 +29,8 @@ module Castellan
     # Errors of a database that does not answer. Names of classes, because either ORM may not be loaded.
     AWAY = %w[ActiveRecord::ConnectionNotEstablished ActiveRecord::ConnectionFailed
               Sequel::DatabaseConnectionError Sequel::DatabaseDisconnectError Sequel::PoolTimeout
-              PG::ConnectionBad PG::UnableToSend PG::ConnectionException PG::OperatorIntervention
-              PG::InsufficientResources SQLite3::BusyException SQLite3::LockedException].freeze
+              PG::ConnectionBad PG::UnableToSend PG::ConnectionException PG::AdminShutdown
+              PG::CrashShutdown PG::CannotConnectNow PG::InsufficientResources SQLite3::BusyException SQLite3::LockedException].freeze
     private_constant :AWAY
 
     # @param error [StandardError]

@@ -158,13 +158,16 @@ module Castellan
         end
       end
 
-      # @param database [String] the name of the new, empty database; by default a unique name
+      # @param database [String] the name of the new, empty database; a unique name by default
+      # @param settings [Array<String>] further ones of the server, such as "max_prepared_transactions=4"
       # @return [String] postgres://postgres@127.0.0.1:port/database (superuser, no password)
-      def postgres_url(database: fresh_name) = create_database(shared(:postgres) { start_postgres }.port, database)
+      def postgres_url(database: fresh_name, settings: [])
+        create_database(shared([:postgres, *settings]) { start_postgres(settings: FAST + settings) }.port, database)
+      end
 
-      # The same on a server with PostgreSQL's own settings, which writes each commit to the disk; for benchmarks of writers.
+      # @return [String] the same on a server with PostgreSQL's own settings, which writes each commit to the disk
       def durable_postgres_url(database: fresh_name)
-        create_database(shared(:durable_postgres) { start_postgres(fast: []) }.port, database)
+        create_database(shared(:durable_postgres) { start_postgres(settings: []) }.port, database)
       end
 
       # @return [String] the path of one of PostgreSQL's programs, such as pg_dump
@@ -390,14 +393,14 @@ module Castellan
       FAST = %w[fsync=off synchronous_commit=off full_page_writes=off].freeze
       private_constant :FAST
 
-      def start_postgres(fast: FAST)
+      def start_postgres(settings: FAST)
         raise Failed, "postgres is not installed (Debian package postgresql)" unless binary(:postgres)
 
         start(:postgres, stop: :QUIT, owner: ("postgres" if root?)) do |port, dir|
           data = File.join(dir, "data")
           block_given? ? yield(data) : initdb(data)
           as_postgres(binary(:postgres), "-D", data, "-p", port.to_s, "-h", "127.0.0.1", "-k", dir,
-                      *[*fast, "max_connections=200"].flat_map { |setting| ["-c", setting] })
+                      *[*settings, "max_connections=200"].flat_map { |setting| ["-c", setting] })
         end.tap { |server| await_postgres(server) }
       end
 

@@ -275,9 +275,52 @@ module ExactVersionsOnPostgres
     programs.each(&:close)
     Thread.pass until other.run("SELECT 1 FROM pg_stat_activity WHERE pid IN (#{pids.join(", ")})").none?
     assert_changes { other.run("UPDATE users SET name = 'y'") }
-    assert_equal "5", counters
-    assert_changes { @versions.install(%w[users]) }
     assert_equal "1", counters
+  end
+
+  def test_serializable_writers_leave_counters_that_the_next_connection_takes_over
+    serializable = program
+    serializable.run("SET default_transaction_isolation = 'serializable'")
+    3.times { |id| assert_changes { serializable.run("INSERT INTO users VALUES (#{id}, 'x')") } }
+    assert_equal "4", counters
+    assert_changes { other.run("UPDATE users SET name = 'y'") }
+    assert_equal "1", counters
+  end
+
+  # The connection goes on while its prepared transaction keeps the counter locked.
+  def test_a_prepared_transaction_stops_no_other_write
+    @url = Castellan::TestServers.postgres_url(settings: %w[max_prepared_transactions=4])
+    writer = program
+    writer.run("SET client_min_messages = warning; CREATE TABLE things (id int)")
+    Castellan::Versions::PostgresTriggers.install("things").each { |sql| writer.run(sql) }
+    token = -> { program.run(Castellan::Versions::PostgresTriggers.current(%w[things])).first.values.first }
+    writer.run("SET lock_timeout = '2s'")
+    seen = [token.call]
+    2.times do |n|
+      writer.run("BEGIN; INSERT INTO things VALUES (#{n}); PREPARE TRANSACTION 'p#{n}'")
+      seen << token.call
+      writer.run("INSERT INTO things VALUES (10)")
+      seen << token.call
+    end
+    2.times { |n| writer.run("COMMIT PREPARED 'p#{n}'") && seen << token.call }
+    assert_equal [0, 0, 1, 0, 1, 1, 1], seen.each_cons(2).map { |before, after| before == after ? 0 : 1 }.unshift(0)
+    assert_operator writer.run("SELECT count(*) AS n FROM castellan_versions").first["n"].to_i, :<=, 3
+  end
+
+  def test_threads_with_a_search_path_of_their_own_do_not_share_a_version
+    %w[one two].each { |schema| run_sql("CREATE SCHEMA #{schema}; CREATE TABLE #{schema}.users (id int)") }
+    @versions.install(%w[one.users two.users])
+    threads = %w[one two one two].map do |schema|
+      Thread.new do
+        holding do
+          run_sql("SET search_path = #{schema}, public")
+          Array.new(100) { users }.uniq
+        ensure
+          run_sql("RESET search_path")
+        end
+      end
+    end
+    assert_equal %w[one two one two].map { |schema| [current("#{schema}.users")] }, threads.map(&:value)
   end
 
   def test_a_writer_cannot_run_code_with_the_rights_of_the_triggers_owner
@@ -367,6 +410,7 @@ module ExactVersionsOnActiveRecord
 
   def run_sql(sql) = source.connection.execute(sql)
   def raw = yield(source.connection.raw_connection)
+  def holding(&) = source.connection_pool.with_connection(&)
   def names = source.connection.select_values("SELECT name FROM users ORDER BY id")
 
   def transaction(rollback: false)
@@ -387,6 +431,7 @@ module ExactVersionsOnSequel
 
   def connect = source
   def run_sql(sql) = source.run(sql)
+  def holding(&) = source.synchronize(&)
   def raw(&block) = source.synchronize(&block)
   def names = source[:users].order(:id).select_map(:name)
   def transaction(rollback: false, &block) = source.transaction(rollback: (:always if rollback), &block)

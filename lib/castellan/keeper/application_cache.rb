@@ -114,7 +114,7 @@ module Castellan
       def hint(key, dependencies)
         @hinted.fetch(dependencies) do
           missing = missing(dependencies.map(&:table))
-          missing.each { |table| @hinted.fetch(table) { hint_at(key, table) || true } }.any?
+          missing.each { |table| @hinted.fetch(table) { hint_at(key, table) || true } }.any? || :none
         end
       end
 

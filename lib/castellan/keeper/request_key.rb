@@ -12,7 +12,7 @@ module Castellan
     class RequestKey
       NO_VALUES = [].freeze
       # What follows from the identity of a scope, and the {Rows::Scopes#default_context} in which it holds.
-      Located = Struct.new(:context, :values, :statement, :dependencies, :versions)
+      Located = Struct.new(:context, :values, :statement, :dependencies)
       private_constant :NO_VALUES, :Located
 
       # @return [Plan::FetchPlan]
@@ -50,7 +50,7 @@ module Castellan
       def find(given, viewer)
         found = all_in_default_context if :all.equal?(given)
         found ||= located(nil, identity(given)) or return
-        version = found.versions.current(found.dependencies) or return
+        version = @keeper.versions_of(@kind, @adapter.model)&.current(found.dependencies) or return
         found.statement.last(version, [found.values, @fixed, Serialize.escape, @code.surroundings(viewer)])
       end
 
@@ -90,8 +90,7 @@ module Castellan
       def located(context, identity)
         statement = @statements[identity.first] if identity
         parts = @parts ? @parts[[identity, @id]] : NO_VALUES if statement
-        versions = @keeper.versions_of(@kind, @adapter.model) if parts
-        Located.new(context, identity.last, statement, statement.dependencies(parts), versions).freeze if versions
+        Located.new(context, identity.last, statement, statement.dependencies(parts)).freeze if parts
       end
 
       def identity(given)

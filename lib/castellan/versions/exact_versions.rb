@@ -89,7 +89,7 @@ module Castellan
         return [] if postgres? && @connections.with { |raw| raw.transaction_status.nonzero? }
 
         tables.reject { |table| current([Dependency.new(table)]) { return [] } }
-      rescue reader.class::ERROR
+      rescue StandardError # of the driver or the ORM: it only decides what is logged
         []
       end
 
@@ -102,11 +102,12 @@ module Castellan
 
       private
 
-      # Statements in a transaction are not shared, because it may see another state than other connections do.
+      # Threads that hold a connection do not share: it may be in a transaction, or have a search path of its own, and a thread that
+      # waits for another one must not keep the connection that the other one waits for.
       def of_tables(dependencies)
         statement = @statements.fetch(dependencies) { statement(dependencies.map(&:table).uniq) }
         ask = -> { read { |raw| @connections.observe(raw, statement.sql) { reader.value(raw, statement.sql, statement.tokens) } } }
-        postgres? && @connections.place == RawConnections::HOME ? statement.shared.call(&ask) : ask.call
+        postgres? && @connections.none? ? statement.shared.call(&ask) : ask.call
       end
 
       def of_rows(raw, dependencies)

@@ -22,10 +22,11 @@ module Castellan
     class NotifiedVersions
       LIMIT = 5000 # lists of tables; clients choose includes, and rows of one viewer have a version of their own
 
-      # A token, the generation before it was read, and when; when the triggers were checked, and for how long a token is used.
+      # `known`: the generation before a token was read, the token, when, and for how long it is used. `checked`: when the triggers
+      # were checked, and for how long their tokens are used.
       class Slot
         attr_reader :tables, :names
-        attr_accessor :known, :checked_ns, :lasts_ns
+        attr_accessor :known, :checked
 
         def initialize(dependencies)
           @tables = dependencies.map(&:table).uniq
@@ -69,10 +70,10 @@ module Castellan
         slot = @slots.fetch(place.empty? ? dependencies : [place, dependencies]) { Slot.new(dependencies) }
         now_ns = Clock.monotonic_ns
         generation = @listener.generation(slot.names, now_ns) or return @exact.current(dependencies, &failed)
-        known, token, read_ns = slot.known
-        return token if known == generation && now_ns - read_ns < slot.lasts_ns
+        known, token, read_ns, lasts_ns = slot.known
+        return token if known == generation && now_ns - read_ns < lasts_ns
 
-        @exact.current(dependencies, &failed).tap { |found| note(slot, [generation, found, now_ns]) }
+        @exact.current(dependencies, &failed).tap { |found| note(slot, generation, found, now_ns) }
       end
 
       # @param model [Object] a model or dataset
@@ -99,18 +100,14 @@ module Castellan
 
       def postgres? = (@dialect ||= @connections.dialect) == :postgres
 
-      def note(slot, known)
-        now_ns = known.last
-        unless slot.checked_ns && now_ns - slot.checked_ns < @recheck_ns
-          slot.known = nil
-          return unless known[1]
-
-          slot.lasts_ns = @exact.notifies?(slot.tables) ? @recheck_ns : @poll_ns
-          return unless slot.lasts_ns
-
-          slot.checked_ns = now_ns
+      # Frozen tuples, so that threads never combine the parts of two.
+      def note(slot, generation, token, now_ns)
+        checked_ns, lasts_ns = slot.checked
+        unless checked_ns && now_ns - checked_ns < @recheck_ns
+          lasts_ns = token && (@exact.notifies?(slot.tables) ? @recheck_ns : @poll_ns)
+          slot.checked = lasts_ns && [now_ns, lasts_ns].freeze
         end
-        slot.known = known[1] && known.freeze
+        slot.known = token && lasts_ns && [generation, token, now_ns, lasts_ns].freeze
       end
     end
   end

@@ -12,9 +12,11 @@ module Castellan
     #
     # A counter row is locked until its writer commits, so each connection has a row of its own for each table
     # that it writes, named by the negative process id of its backend. Writers never wait for each other and
-    # cannot deadlock here. With its first write a connection takes over the row of a connection that has
-    # ended, or inserts one. In SERIALIZABLE, where reading a row could cancel another writer, each statement
-    # inserts a row with a positive number, which the next new connection takes over.
+    # cannot deadlock here. With its first write a connection takes over the rows of connections that have
+    # ended. In SERIALIZABLE, where reading a row could cancel another writer, each statement inserts a row with
+    # a positive number, which the next new connection takes over. Where a transaction can be prepared
+    # (`max_prepared_transactions`), it keeps its row locked when its connection goes on, so there each
+    # statement replaces a row that no other one has locked.
     #
     # Counters follow the clock in microseconds, so that a restored backup does not repeat an old token. The
     # triggers are ENABLE ALWAYS, so they also run under `session_replication_role = replica`. The token
@@ -55,26 +57,30 @@ module Castellan
           CREATE OR REPLACE FUNCTION castellan_first_bump(written oid) RETURNS void LANGUAGE plpgsql
           SET search_path = pg_catalog, pg_temp AS $f$
           DECLARE
-            free bigint;
+            own boolean := current_setting('max_prepared_transactions') = '0' AND current_setting('transaction_isolation') <> 'serializable';
+            free bigint[];
             counted bigint;
           BEGIN
-            IF current_setting('transaction_isolation') = 'serializable' THEN
-              INSERT INTO %1$I.castellan_versions (relation, n) VALUES (written, #{CLOCK});
-              RETURN;
-            ELSIF current_setting('transaction_isolation') = 'read committed' THEN -- two statements: the second one sees what the first waited for
-              SELECT shard INTO free FROM %1$I.castellan_versions
-              WHERE relation = written AND (shard > 0 OR NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = -shard))
-              LIMIT 1 FOR UPDATE SKIP LOCKED;
-              DELETE FROM %1$I.castellan_versions WHERE relation = written AND shard = free RETURNING n INTO counted;
+            IF current_setting('transaction_isolation') = 'read committed' THEN -- two statements: the second one sees what the first waited for
+              free := ARRAY(SELECT shard FROM %1$I.castellan_versions
+                WHERE relation = written AND (shard > 0 OR NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = -shard))
+                LIMIT CASE WHEN own THEN 1000 ELSE 1 END FOR UPDATE SKIP LOCKED);
+              WITH gone AS (DELETE FROM %1$I.castellan_versions WHERE relation = written AND shard = ANY (free) RETURNING n)
+              SELECT sum(n) INTO counted FROM gone;
             END IF;
-            INSERT INTO %1$I.castellan_versions (relation, shard, n) OVERRIDING SYSTEM VALUE
-            VALUES (written, -pg_backend_pid(), greatest(counted + 1, #{CLOCK}));
+            IF own THEN
+              INSERT INTO %1$I.castellan_versions (relation, shard, n) OVERRIDING SYSTEM VALUE
+              VALUES (written, -pg_backend_pid(), greatest(counted + 1, #{CLOCK}));
+            ELSE
+              INSERT INTO %1$I.castellan_versions (relation, n) VALUES (written, greatest(counted + 1, #{CLOCK}));
+            END IF;
           END $f$
         SQL
         <<~SQL,
           CREATE OR REPLACE FUNCTION castellan_bump() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $f$
           BEGIN
-            IF pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.<>) 'serializable' THEN
+            IF pg_catalog.current_setting('max_prepared_transactions') OPERATOR(pg_catalog.=) '0'
+              AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.<>) 'serializable' THEN
               UPDATE %1$I.castellan_versions SET n = greatest(n OPERATOR(pg_catalog.+) 1, #{CLOCK})
               WHERE relation OPERATOR(pg_catalog.=) TG_RELID AND shard OPERATOR(pg_catalog.=) (0 OPERATOR(pg_catalog.-) pg_catalog.pg_backend_pid());
             END IF;
@@ -101,7 +107,7 @@ module Castellan
             inherits record;
           BEGIN
             SELECT c.relhassubclass, EXISTS (SELECT 1 FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid) AND NOT (child AND c.relispartition),
-              c.xmin::text || '-' || t.xmin::text || '-' || (
+              c.oid || '-' || c.xmin || '-' || t.xmin || '-' || (
               SELECT coalesce(sum(n), CASE WHEN child THEN 0 END) FROM %1$I.castellan_versions WHERE relation = watched
             ) INTO has_children, has_parents, token
             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
@@ -359,7 +365,7 @@ module Castellan
         oids = "ARRAY[#{tables.map { |table| relation(table) }.join(", ")}]::oid[]"
         <<~SQL
           SELECT triggers.token || '-' || counters.n FROM (
-            SELECT string_agg(c.xmin::text || '-' || t.xmin::text, '.' ORDER BY c.oid) AS token
+            SELECT string_agg(c.oid || '-' || c.xmin || '-' || t.xmin, '.' ORDER BY c.oid) AS token
             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
             WHERE c.oid = ANY (#{oids}) AND c.relkind = 'r' AND NOT c.relrowsecurity AND NOT c.relhassubclass AND t.tgenabled = 'A'
             HAVING count(*) = #{tables.size}

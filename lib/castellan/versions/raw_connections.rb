@@ -78,6 +78,9 @@ module Castellan
           connection.instance_variable_get(:@schema_search_path) || HOME unless connection.transaction_open?
         end
 
+        # @return [Boolean] whether this thread holds no connection, and would get one of the default role and shard
+        def none? = !ActiveRecordThread.connected_elsewhere? && !pool_of_new_threads.active_connection?
+
         # Notifies of the statement only during a recording or with a debug log: Rails' instrumentation costs
         # several times as much as the statement, on every cache hit.
         def observe(_raw, sql, &block)
@@ -110,7 +113,10 @@ module Castellan
                   @model.connection_pool # raises what is wrong
         end
 
-        def default_database? = @model.current_role == @model.default_role && @model.current_shard == @model.default_shard
+        def default_database?
+          @model.current_role == @model.default_role && @model.current_shard == @model.default_shard &&
+            @model.connection_handler.equal?(@model.default_connection_handler)
+        end
       end
 
       # Connections of Sequel.
@@ -139,6 +145,13 @@ module Castellan
         # @return [String, nil] "", because Sequel does not see what SQL has set as search path; nil in a transaction, and where the
         #   database has several servers
         def place = (HOME if @database.servers.size == 1 && !@database.in_transaction?)
+
+        # @return [Boolean] whether this thread holds no connection of the only server
+        def none?
+          pool = @database.pool
+          @database.servers.size == 1 && pool.respond_to?(:owned_connection, true) && pool.method(:owned_connection).arity == 1 &&
+            !pool.send(:owned_connection, ::Sequel.current)
+        end
 
         # Logs the statement with Sequel's loggers.
         def observe(raw, sql, &block)

@@ -34,7 +34,8 @@ module Castellan
         read = true
         value
       ensure
-        finish(own, read, value) if own
+        # An interrupt in between would keep all others waiting.
+        Thread.handle_interrupt(Object => :never) { finish(own, read, value) } if own
       end
 
       private
