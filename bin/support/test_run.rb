@@ -19,10 +19,10 @@ module Castellan
   class TestRun
     LOADER = 'ARGV.take_while { |argument| !argument.start_with?("-") }.each { |file| require file }; ' \
              'ARGV.shift until ARGV.empty? || ARGV.first.start_with?("-")'
-    # Tests of whole programs boot applications, install gems or replay the demo, which takes a minute each.
+    # Tests of whole programs boot applications, install gems, replay the demo or wait for proxies, a minute each.
     WHOLE_PROGRAMS = "test/{packaging,bundles,readme_rails}_test.rb test/{demo,generators,examples,benchmark}/**/*_test.rb " \
                      "test/doctor/{rails_api,rails_quick_start,plain_apps}_test.rb test/profile/page/story_test.rb " \
-                     "test/detect/**/users_example*_test.rb test/serve/clients_test.rb"
+                     "test/detect/**/users_example*_test.rb test/serve/clients_test.rb test/purge/directives_test.rb"
     OLDEST_RAILS = "gemfiles/rails_7_1.gemfile"
     RAILS_INTERNALS = "test/{contract,railtie}_test.rb test/instrument/*_test.rb test/versions/*_test.rb test/profile/rails_test.rb " \
                       "test/rows/active_record*_test.rb test/rows/{association_kinds,records}_test.rb " \
