@@ -9,17 +9,17 @@ require_relative "cache"
 require_relative "http"
 
 module Castellan
-  # A shared HTTP cache (RFC 9111) for any Rack 3 application.
+  # Stores and serves the responses of any Rack 3 application: a shared HTTP cache (RFC 9111).
   #
   #   use Castellan::HTTPCache                                    # config.ru, outside of sessions and cookies
   #   use Castellan::HTTPCache, store: Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"]), only: ["/api"]
   #   Castellan::HTTPCache.purge("https://example.com/posts/1")   # after a change
   #   Castellan::HTTPCache.purge_tags("post-1")                   # responses with `Surrogate-Key: post-1`
   #
-  # Stores what the application's Cache-Control, CDN-Cache-Control or Expires allow, validates what is stale,
-  # and deletes what a successful POST, PUT, PATCH or DELETE changes. Personal responses are never stored:
-  # `private`, `no-store`, requests with Authorization unless the response permits them, and responses with
-  # Set-Cookie. docs/http.md describes every option and every section of the RFCs.
+  # Stores responses as their Cache-Control, CDN-Cache-Control or Expires allow, validates stale ones, and
+  # deletes those that a successful POST, PUT, PATCH or DELETE changes. Never stores personal responses:
+  # `private`, `no-store`, responses with Set-Cookie, and those to requests with Authorization unless they
+  # permit it. docs/http.md describes every option and every section of the RFCs.
   class HTTPCache
     SAFE = %w[GET HEAD OPTIONS TRACE PROPFIND REPORT SEARCH QUERY].freeze
     UNSHARED_SECONDS = 10
@@ -54,12 +54,13 @@ module Castellan
     @caches = ObjectSpace::WeakMap.new
 
     class << self
-      # Deletes the stored responses of a URL, of all variants.
+      # Deletes all variants of the stored response of a URL.
       # @param url [String] absolute, as clients send it
       # @param store [Object, nil] the {Store} of the cache, in a process that has no HTTPCache itself
-      # @return [Boolean] false if a store did not take it. A cache of this process then deletes them before
+      # @return [Boolean] false if a store failed. A cache of this process then deletes the responses before
       #   its next read; with `store:`, call it again
-      # @raise [ConfigurationError] if the process has no HTTPCache and no store is passed, or the URL is not absolute
+      # @raise [ConfigurationError] if the process has no HTTPCache and no store is passed, or the URL is not
+      #   absolute
       def purge(url, store: nil)
         key = ClientRequest.key(url)
         storages(store).map { |storage| storage.invalidate([key]) }.all?
@@ -92,20 +93,21 @@ module Castellan
     end
 
     # @param app [#call] Rack application
-    # @param store [Object] see {Store}; default a {Store::MemoryStore}, which only this process sees
-    # @param only [Array<String>, String, nil] path prefixes to cache; all others are passed untouched
-    # @param except [Array<String>, String, nil] path prefixes that are passed untouched
-    # @param max_body [Integer] bytes; longer responses are passed and not stored
+    # @param store [Object] see {Store}; default: a {Store::MemoryStore}, which other processes do not share
+    # @param only [Array<String>, String, nil] path prefixes to cache; other requests pass untouched
+    # @param except [Array<String>, String, nil] path prefixes of requests that pass untouched
+    # @param max_body [Integer] bytes; longer responses pass through and are not stored
     # @param keep [Numeric] seconds to keep a stale response that the application can validate
-    # @param heuristic [Numeric, false] the part of the time since Last-Modified for which a response without
-    #   explicit freshness is fresh (RFC 9111 §4.2.2); false for none
-    # @param longest_heuristic [Numeric] seconds
-    # @param set_cookie [Symbol] :refuse never stores a response with Set-Cookie; :explicit stores one that says
-    #   `public` or `s-maxage`, with its cookie
+    # @param heuristic [Numeric, false] the fraction of the time since Last-Modified for which a response
+    #   without explicit freshness is fresh (RFC 9111 §4.2.2); false for none
+    # @param longest_heuristic [Numeric] limit of `heuristic:`, in seconds
+    # @param set_cookie [Symbol] :refuse never stores a response with Set-Cookie; :explicit stores one with
+    #   `public` or `s-maxage`, including its cookie
     # @param client_directives [Boolean] whether clients' Cache-Control and Pragma count; no-store always does
-    # @param targeted [Array<String>] targeted fields, first the most important (RFC 9213)
-    # @param vary [Array<String>] request fields that all responses vary on, also those without Vary
-    # @param cache_status [Boolean, Symbol] whether responses have Cache-Status (RFC 9211); :debug adds the key
+    # @param targeted [Array<String>] targeted fields, highest priority first (RFC 9213)
+    # @param vary [Array<String>] request fields that all responses vary on, even those without Vary
+    # @param cache_status [Boolean, Symbol] whether responses have Cache-Status (RFC 9211); :debug adds the
+    #   key
     # @param wait [Numeric] seconds that simultaneous requests wait for the first of them
     # @param log [#call, nil] called with one line per outage of the store; default standard error
     # @param clock [#now] for tests
@@ -128,7 +130,7 @@ module Castellan
       raise ConfigurationError, "Castellan::HTTPCache: #{error.message}"
     end
 
-    # @return [Refreshes] the validations that run in the background
+    # @return [Refreshes] the background validations
     attr_reader :refreshes
 
     # @param env [Hash] Rack environment
@@ -183,7 +185,7 @@ module Castellan
       collapse(request, found, reason)
     end
 
-    # A response that must not be used for a request with credentials must not validate one either.
+    # A response that must not be served to a request with credentials must not be validated by one either.
     def without_credentials(found)
       Storage::Found.new(nil, nil, found.seen)
     end
@@ -193,7 +195,8 @@ module Castellan
         (@unshared[request.group]&.first || 0) > Clock.monotonic_ns
     end
 
-    # Of simultaneous requests one is forwarded; the others use its response if it is stored and matches them.
+    # Forwards one of several simultaneous requests; the others use its response if it is stored and matches
+    # them.
     def collapse(request, found, reason)
       fetched = nil
       # Requests after an invalidation do not wait for one that began before it.
@@ -206,8 +209,8 @@ module Castellan
       (shared && use(request, shared, reason)) || read(request, collapsed: true)
     end
 
-    # The same of processes. Those that waited look into the store again.
-    # @return [Origin::Fetched, nil] nil if the response of another process was not stored
+    # Collapses the requests of several processes. After waiting, a process reads the store again.
+    # @return [Origin::Fetched, nil] nil if another process did not store its response
     def lease(request, reason)
       @leases.hold(request) do |state|
         next unshare(request) if state == :unstored
@@ -225,8 +228,8 @@ module Castellan
       response = use(request, shared, reason) and Origin::Fetched.new(response, shared)
     end
 
-    # Failures, the answers to a client's own conditions, and responses that an invalidation has overtaken say
-    # nothing about the next response.
+    # Failures, 304s to a client's own conditions, and responses outdated by an invalidation do not predict
+    # whether the next response can be stored.
     def fetch(request, found, reason, note: false)
       fetched = @origin.fetch(request, found, reason)
       status = fetched.response.first
@@ -250,7 +253,7 @@ module Castellan
       @reply.stored(request, shared.stored, time, outcome: "fwd=#{reason}; collapsed")
     end
 
-    # Requests for a URI whose last response could not be stored do not wait for each other for some seconds.
+    # Requests for a URI whose last response was not stored do not wait for each other for some seconds.
     def unshare(request)
       @unshared.fetch(request.group) { [0] }[0] = Clock.monotonic_ns + (UNSHARED_SECONDS * 1_000_000_000)
       nil
@@ -263,7 +266,7 @@ module Castellan
       end
     end
 
-    # @return [Array, nil] nil if another process has validated it meanwhile
+    # @return [Array, nil] nil if another process has validated the response meanwhile
     def validate(request)
       found = @storage.find(request)
       return if found.stored && Reuse.decide(request, found.stored, now) == :hit

@@ -2,7 +2,7 @@
 
 module Castellan
   class HTTPCache
-    # The options of a cache, checked at boot. Frozen; {HTTPCache#initialize} documents them.
+    # Checks the options of a cache at boot. Frozen; {HTTPCache#initialize} documents them.
     class CacheOptions
       SET_COOKIE = %i[refuse explicit].freeze
       private_constant :SET_COOKIE
@@ -39,7 +39,7 @@ module Castellan
       end
 
       # @param path [String]
-      # @return [Boolean] whether `only:` and `except:` let the cache handle it
+      # @return [Boolean] whether `only:` and `except:` let the cache handle the path
       def handles?(path)
         return false if @only && !below?(@only, path)
 
@@ -48,7 +48,7 @@ module Castellan
 
       private
 
-      # "/api" covers /api and /api/posts, not /apix; "/api/" covers what is below.
+      # "/api" matches /api and /api/posts, but not /apix; "/api/" matches only the paths below it.
       def below?(prefixes, path)
         prefixes.any? do |prefix|
           path.start_with?(prefix) && (prefix.end_with?("/") || path.size == prefix.size || path.getbyte(prefix.bytesize) == 47)

@@ -7,7 +7,7 @@ module Castellan
     #   ClientConditions.not_modified?(env, stored)   # => true: 304
     #   ClientConditions.range?(env, stored)          # => true: Range counts, because If-Range matches
     #
-    # If-Match and If-Unmodified-Since are conditions for the origin server, not for a cache.
+    # If-Match and If-Unmodified-Since apply to the origin server, not to a cache.
     module ClientConditions
       NAMES = %w[HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE].freeze
 
@@ -36,7 +36,7 @@ module Castellan
       end
 
       def none_match?(tags, etag)
-        # Most clients have one tag. Proxies that compress make it weak.
+        # Fast path: most clients send one tag, which compressing proxies make weak.
         return true if tags == etag || (tags.start_with?("W/") && tags.delete_prefix("W/") == etag)
 
         HTTP::Preconditions.evaluate(method: "GET", headers: { "if-none-match" => tags }, etag: etag) == :not_modified

@@ -2,21 +2,23 @@
 
 module Castellan
   class HTTPCache
-    # Reads the cache key of a request, and the directives that the client sends to caches (RFC 9111 §2, §5.2.1).
+    # Reads the cache key of a request and the client's cache directives (RFC 9111 §2, §5.2.1).
     #
-    # The key is the URI that the client sees: scheme, authority, path and query, exactly. Fields that change
-    # what an application takes for its URI (X-Forwarded-Host, X-Original-URL, …), and Turbo-Frame, for which
-    # turbo-rails leaves the layout out, are the {#context}. Responses of different contexts are stored apart,
-    # so that nobody can change another client's response with such a field, and one purge of the URI deletes
-    # all of them.
+    # The key is the client's exact URI: scheme, authority, path and query. Fields from which an application
+    # may derive another URI (X-Forwarded-Host, X-Original-URL, …) form the {#context}, and so does
+    # Turbo-Frame, because turbo-rails omits the layout for it. Each context has its own stored response, so
+    # that no client can change another client's response with such a field. A purge of the URI deletes all of
+    # them.
     class ClientRequest
       PREFIX = "castellan:http:1:"
-      # Unkeyed inputs of web cache poisoning (Kettle 2018) and of cache-poisoned denial of service (Nguyen 2019).
+      # Unkeyed inputs of web cache poisoning (Kettle 2018) and of cache-poisoned denial of service (Nguyen
+      # 2019).
       FORWARDING = %w[HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO HTTP_X_FORWARDED_PORT HTTP_FORWARDED HTTP_X_FORWARDED_SCHEME
                       HTTP_X_FORWARDED_SSL HTTP_X_FORWARDED_SERVER HTTP_X_FORWARDED_PREFIX HTTP_X_HOST HTTP_X_ORIGINAL_HOST
                       HTTP_X_ORIGINAL_URL HTTP_X_REWRITE_URL HTTP_X_HTTP_METHOD_OVERRIDE HTTP_X_HTTP_METHOD HTTP_X_METHOD_OVERRIDE
                       HTTP_X_URL_SCHEME HTTP_FRONT_END_HTTPS HTTP_TURBO_FRAME].freeze
-      # Fields that name the sender. Only Authorization has rules in RFC 9111; the others forbid guesses.
+      # Fields that identify the sender. RFC 9111 has rules only for Authorization; the others rule out
+      # heuristic freshness.
       IDENTITY = %w[HTTP_COOKIE HTTP_AUTHORIZATION HTTP_PROXY_AUTHORIZATION HTTP_X_API_KEY HTTP_X_AUTH_TOKEN
                     HTTP_X_ACCESS_TOKEN HTTP_REMOTE_USER HTTP_X_REMOTE_USER HTTP_X_FORWARDED_USER
                     HTTP_X_FORWARDED_EMAIL HTTP_X_SSL_CLIENT_CERT].freeze
@@ -29,13 +31,13 @@ module Castellan
       private_constant :FORWARDING, :IDENTITY, :AUTHORITY, :WITHOUT_DEFAULT_PORT, :PORTS, :PEERS
       private_constant :NO_CACHE, :NO_CONTEXT
 
-      # @return [Hash] Rack environment, which the application may change
+      # @return [Hash] Rack environment; the application may change it
       attr_reader :env
       # @return [String] "GET"
       attr_reader :http_method
       # @return [String] key of the URI in the store
       attr_reader :key
-      # @return [String] empty for a request without forwarding fields
+      # @return [String] the forwarding fields; empty for a request without them
       attr_reader :context
 
       # @param url [String] "https://example.com/posts?page=2"
@@ -66,14 +68,15 @@ module Castellan
         @key = key_of(env["SCRIPT_NAME"], env["PATH_INFO"], env["QUERY_STRING"])
       end
 
-      # Copies the environment before the application gets it. Some middlewares delete Authorization or
-      # rewrite Accept-Language, but the client's own fields decide what may be stored, and for whom.
+      # Copies the environment before the application runs. Some middlewares delete Authorization or rewrite
+      # Accept-Language, but the client's own fields decide whether a response may be stored and who may get
+      # it.
       def preserve
         @original ||= @env.dup
       end
 
-      # @return [String] equal for requests that wait for each other. Responses to those with credentials are
-      #   rarely stored, and the others must not conclude from them
+      # @return [String] equal for requests that wait for each other. Requests with credentials have their own
+      #   group: their responses are rarely stored, which must not stop the others from waiting
       def group
         @group ||= [@key, @context, *("identified" if identified?), *("authorized" if authorized?)].join("\0")
       end
@@ -97,7 +100,7 @@ module Castellan
         @http_method == "HEAD"
       end
 
-      # @return [Boolean] whether the request's content may have been personal: it identifies its sender
+      # @return [Boolean] whether the request identifies its sender, so that the response may be personal
       def identified?
         IDENTITY.any? { |name| original.key?(name) }
       end
@@ -106,15 +109,15 @@ module Castellan
         original.key?("HTTP_AUTHORIZATION")
       end
 
-      # @return [Boolean] whether the request has content (a "fat GET"), asks for another protocol, or has a path that the server has
-      #   decoded into one that looks like another path with a query
+      # @return [Boolean] whether the request has content (a "fat GET"), asks for another protocol, or has a
+      #   path that contains a question mark after the server decoded it, like another path with a query
       def unusual?
         length = @env["CONTENT_LENGTH"]
         (length && length != "0" && !length.empty?) || @env.key?("HTTP_TRANSFER_ENCODING") || @env["PATH_INFO"].include?("?") ||
           (@env.key?("HTTP_UPGRADE") && @env["HTTP_UPGRADE"] != "h2c")
       end
 
-      # @return [Directives] of the client; Pragma counts where Cache-Control is absent
+      # @return [Directives] the client's; Pragma counts if Cache-Control is absent
       def control
         @control ||= if !@reads_directives then Directives::NONE
                      elsif (value = original["HTTP_CACHE_CONTROL"]) then Directives.parse(value)
@@ -123,7 +126,8 @@ module Castellan
                      end
       end
 
-      # @return [Boolean] whether no part of the exchange may be stored, also if other directives are not read
+      # @return [Boolean] whether the client forbids storing the response; counts even if other directives do
+      #   not
       def no_store?
         value = original["HTTP_CACHE_CONTROL"] and Directives.parse(value).key?("no-store")
       end
@@ -156,7 +160,8 @@ module Castellan
         note_context(rest, host)
       end
 
-      # Any of FORWARDING. Most requests have none, and pay for these lookups alone: as a loop they take four times as long.
+      # Whether any field of FORWARDING is present. Unrolled, because a loop takes four times as long, and
+      # most requests have none of them.
       def forwarded?(env)
         env["HTTP_X_FORWARDED_HOST"] || env["HTTP_X_FORWARDED_PROTO"] || env["HTTP_X_FORWARDED_PORT"] || env["HTTP_FORWARDED"] ||
           env["HTTP_X_FORWARDED_SCHEME"] || env["HTTP_X_FORWARDED_SSL"] || env["HTTP_X_FORWARDED_SERVER"] ||
@@ -168,12 +173,12 @@ module Castellan
 
       def note_context(names, host)
         parts = names.map { |name| "#{name}=#{name == "HTTP_FORWARDED" ? bytes(name).gsub(PEERS, "") : bytes(name)}" }
-        # A Host such as "example.org/a" would make the URI of another path.
+        # A Host such as "example.org/a" would produce the URI of another path.
         parts << "host=#{host}" unless host == @authority && host.match?(AUTHORITY)
         @context = parts.join("\0")
       end
 
-      # The context that one's own reverse proxy sends becomes part of the URI.
+      # The fields of one's own reverse proxy become part of the URI.
       def consumed?(name, value)
         case name
         when "HTTP_X_FORWARDED_PROTO" then %w[http https].include?(value) && (@scheme = value)

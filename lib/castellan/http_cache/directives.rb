@@ -4,17 +4,18 @@ require "strscan"
 
 module Castellan
   class HTTPCache
-    # The directives of a Cache-Control field (RFC 9111 §5.2) or of a targeted field (RFC 9213). Frozen.
+    # Parses the directives of Cache-Control (RFC 9111 §5.2) or of a targeted field (RFC 9213). Frozen.
     #
     #   control = Directives.parse('max-age="60", no-cache="set-cookie"')
     #   control.seconds("max-age")    # => 60
     #   control.fields("no-cache")    # => ["set-cookie"]
     #   control.key?("no-store")      # => false
     #
-    # Names are case-insensitive. The first of two equal directives counts; of `private` and `no-cache` the one
-    # without field names does. An invalid number of seconds is 0, so that the response is stale (§4.2.1).
+    # Names are case-insensitive. If a directive is repeated, the first one counts; the field names of
+    # `private` and `no-cache` are combined, unless one of them has none and so applies to the whole response.
+    # An invalid number of seconds is 0, so that the response is stale (§4.2.1).
     class Directives
-      LARGEST = 2**31 # seconds; larger numbers mean this one (RFC 9111 §1.2.2)
+      LARGEST = 2**31 # seconds; larger numbers count as this one (RFC 9111 §1.2.2)
       LISTS = %w[private no-cache].freeze
       NUMBERS = %w[max-age s-maxage stale-while-revalidate stale-if-error].freeze
       private_constant :LARGEST, :LISTS, :NUMBERS
@@ -39,7 +40,7 @@ module Castellan
         new(members.reject { |_, member| member == false }.to_h { |name, member| [name, argument(name, member)] })
       end
 
-      # A value of another type than the directive's is not coerced (RFC 9213 §2.1): it is invalid.
+      # A value of the wrong type is invalid and not coerced (RFC 9213 §2.1).
       def self.argument(name, member)
         case member
         when Integer then member.to_s
@@ -100,12 +101,12 @@ module Castellan
         argument.size > 10 ? LARGEST : [argument.to_i, LARGEST].min
       end
 
-      # @return [Integer, Float, nil] as {#seconds}; infinity if it has no argument (`max-stale`)
+      # @return [Integer, Float, nil] like {#seconds}; infinity if the directive has no argument (`max-stale`)
       def seconds_or_all(name)
         @directives[name] == true ? Float::INFINITY : seconds(name)
       end
 
-      # @return [Array<String>, true, nil] the field names of `private` or `no-cache`; true if it names none
+      # @return [Array<String>, true, nil] the field names of `private` or `no-cache`; true if it has none
       def fields(name)
         argument = @directives[name] or return
         return true if argument == true

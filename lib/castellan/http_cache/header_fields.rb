@@ -2,15 +2,17 @@
 
 module Castellan
   class HTTPCache
-    # Functions of response header fields: Hashes of lower-case names and Strings or Arrays of Strings.
+    # Normalizes, combines and filters response header fields.
+    #
+    # Fields are a Hash of lower-case names and Strings or Arrays of Strings.
     module HeaderFields
-      # Never stored: they belong to one connection (RFC 9110 §7.6.1) or to one proxy (RFC 9111 §3.1), or
-      # announce trailers, which are not stored. Age is stored as a number.
+      # Never stored: fields of one connection (RFC 9110 §7.6.1) or one proxy (RFC 9111 §3.1), and the
+      # announcement of trailers, which are not stored. Age is stored as a number.
       UNSTORED = %w[connection keep-alive proxy-connection proxy-authenticate proxy-authentication-info proxy-authorization te
                     trailer transfer-encoding upgrade age].freeze
       # Digests of the whole content, which are wrong for a part of it (RFC 9530 §2).
       DIGESTS = %w[content-digest content-md5].freeze
-      # Left alone by a 304, because the stored bytes depend on them (RFC 9111 §3.2).
+      # Not updated by a 304, because they describe the stored bytes (RFC 9111 §3.2).
       KEPT = (%w[content-length content-encoding content-range] + DIGESTS).freeze
       # Not sent with a 304 (RFC 9110 §15.4.5).
       OF_CONTENT = (KEPT + %w[content-type content-language]).freeze
@@ -26,7 +28,7 @@ module Castellan
           next if value.nil?
 
           name = name.to_s.downcase
-          value = value.to_s if value.is_a?(Numeric) || value.is_a?(Symbol) # which servers tolerate
+          value = value.to_s if value.is_a?(Numeric) || value.is_a?(Symbol) # servers tolerate these
           value = value.b.split("\n") if value.is_a?(String) && value.include?("\n")
           fields[name] = fields.key?(name) ? [*fields[name], *value] : value
         end
@@ -43,14 +45,14 @@ module Castellan
         bytes(value.is_a?(Array) ? value.first : value)
       end
 
-      # Whatever its encoding says, a field may have any bytes, and an invalid character would raise.
+      # Makes a field safe for regular expressions: an invalid character would raise.
       # @return [String, nil] ASCII or binary
       def bytes(value)
         value.nil? || value.ascii_only? ? value : value.b
       end
 
-      # @param without [Array<String>] further names
-      # @return [Hash] what a cache stores
+      # @param without [Array<String>] further names to leave out
+      # @return [Hash] the fields that a cache stores
       def storable(fields, without = [])
         named = combined(fields["connection"]).to_s.downcase.split(/[\s,]+/)
         fields.reject { |name, _| UNSTORED.include?(name) || named.include?(name) || without.include?(name) || name.start_with?("rack.") }
@@ -58,7 +60,7 @@ module Castellan
 
       # @param stored [Hash] fields of a stored response
       # @param fields [Hash] of a 304
-      # @param without [Array<String>] further names
+      # @param without [Array<String>] further names that are not updated
       # @return [Hash] the updated fields (RFC 9111 §3.2)
       def updated(stored, fields, without = [])
         stored.merge(storable(fields, without + KEPT))

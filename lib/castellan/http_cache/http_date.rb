@@ -2,14 +2,14 @@
 
 module Castellan
   class HTTPCache
-    # Reads and writes dates of HTTP (RFC 9110 §5.6.7), as seconds since 1970.
+    # Parses and formats HTTP dates (RFC 9110 §5.6.7) as seconds since 1970.
     #
     #   HTTPDate.parse("Sun, 06 Nov 1994 08:49:37 GMT")   # => 784111777
     #   HTTPDate.parse("0")                               # => nil
     #   HTTPDate.format(784_111_777)                      # => "Sun, 06 Nov 1994 08:49:37 GMT"
     #
-    # Accepts the three formats, in upper or lower case and with UTC for GMT (RFC 9111 §4.2). Any other zone
-    # or a missing part makes a date invalid.
+    # Accepts the three formats of the RFC, in upper or lower case, with GMT or UTC (RFC 9111 §4.2). A date
+    # with another zone or a missing part is invalid.
     module HTTPDate
       DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
       LONG_DAY = "(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)"
@@ -24,7 +24,7 @@ module Castellan
       module_function
 
       # @param text [String, nil]
-      # @param now [Numeric, nil] seconds, for years of two digits; nil for the clock
+      # @param now [Numeric, nil] seconds since 1970, for years of two digits; nil: the current time
       # @return [Integer, nil] nil if the date is invalid
       def parse(text, now: nil)
         return unless text && text.ascii_only? && text.size <= 40 # the longest is 33
@@ -40,7 +40,7 @@ module Castellan
         Time.at(seconds.to_i).utc.strftime("%a, %d %b %Y %H:%M:%S GMT")
       end
 
-      # A date more than 50 years in the future is one of the past (RFC 9110 §5.6.7).
+      # A two-digit year more than 50 years ahead is in the past (RFC 9110 §5.6.7).
       def in_century(year, match, now)
         today = Time.at(now || Clock.now.to_i).utc
         year += today.year / 100 * 100

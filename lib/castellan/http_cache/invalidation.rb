@@ -4,14 +4,14 @@ require "uri"
 
 module Castellan
   class HTTPCache
-    # Invalidates what a successful unsafe request changes (RFC 9111 §4.4, RFC 9875 §2.2.1, §3).
+    # Invalidates stored responses after an unsafe request (RFC 9111 §4.4, RFC 9875 §2.2.1, §3).
     module Invalidation
       module_function
 
       # @param storage [Storage]
       # @param request [ClientRequest] of an unsafe or unknown method
       # @param status [Integer]
-      # @param fields [Hash] normalized, of the response
+      # @param fields [Hash] normalized fields of the response
       def call(storage, request, status, fields)
         groups = SurrogateTags.groups(fields["cache-group-invalidation"], request.origin)
         if (200..399).cover?(status)
@@ -22,7 +22,7 @@ module Castellan
         storage.invalidate_tags(groups.uniq) if groups.any?
       end
 
-      # The target, and Location and Content-Location of the same origin: others would let one origin delete another's.
+      # Returns only keys of the same origin, so that no origin can delete another one's responses.
       def keys(request, fields)
         linked = %w[location content-location].filter_map { |name| key(request, HeaderFields.first(fields[name])) }
         [request.key, *linked].uniq
@@ -37,7 +37,8 @@ module Castellan
         nil
       end
 
-      # URI refuses a base with characters that servers and applications accept.
+      # URI.join rejects a base with characters that servers and applications accept, so simple paths avoid
+      # it.
       def resolve(request, reference)
         path = reference.start_with?("/") && !reference.start_with?("//") && !reference.include?("/.")
         path ? "#{request.origin}#{reference}" : URI.join(request.url, reference).to_s

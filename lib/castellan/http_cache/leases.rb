@@ -8,8 +8,8 @@ module Castellan
     #
     #   leases.hold(request) { |state| fetch unless state == :unstored }
     #
-    # A lease ends with the response, stored or not, and after some seconds in any case. A response that was
-    # not stored leaves a note in its place, so that for some seconds nobody waits for the next one.
+    # A lease ends with the response, stored or not, and expires after some seconds. A response that was not
+    # stored leaves a note in the store, so that for some seconds no process waits for the next one.
     class Leases
       PREFIX = "castellan:http:1:lease:"
       PAUSE_SECONDS = 0.02
@@ -17,22 +17,22 @@ module Castellan
       private_constant :PREFIX, :PAUSE_SECONDS, :UNSTORED
 
       # @param store [Store::FailSafe] that supports leases
-      # @param seconds [Numeric] that a lease lasts, and that other processes wait
+      # @param seconds [Numeric] the duration of a lease, and the longest wait of other processes
       def initialize(store, seconds:)
         @store = store
         @seconds = seconds
       end
 
       # @param request [ClientRequest]
-      # @param wait [Boolean] false does not wait for another process, and does not yield then
+      # @param wait [Boolean] false: return nil, without yielding, if another process holds the lease
       # @yieldparam state [Symbol] :first; :waited after the lease of another process; :unstored if the last
       #   response was not stored
-      # @return what the block returns
+      # @return [Object, nil] the value of the block
       def hold(request, wait: true)
         lease = key(request)
         token = SecureRandom.hex(8)
         taken = @store.acquire(lease, token, ttl: @seconds)
-        return (yield wait_for(lease) if wait) if taken == false # nil is a failing store
+        return (yield wait_for(lease) if wait) if taken == false # nil: the store fails
 
         begin
           yield :first
@@ -42,7 +42,8 @@ module Castellan
       end
 
       # Notes that the response to this request was not stored.
-      # @param seconds [Numeric]
+      # @param request [ClientRequest]
+      # @param seconds [Numeric] how long the note lasts
       def note_unstored(request, seconds)
         @store.write_multi({ key(request) => UNSTORED }, ttl: seconds)
       end

@@ -2,45 +2,46 @@
 
 module Castellan
   class HTTPCache
-    # Remembers the invalidations that a store has not taken, and writes them when it works again.
+    # Remembers invalidations that the store failed to write, and retries them.
     #
     #   lost.write([key], ttl: 300) { mark }   # => false: the store fails
     #   lost.retry_and_include?(key)           # => true: the store still fails, and must not be read
     #
-    # Only this process remembers them. If they are too many, all responses that are older than the last of
-    # them are invalid for this process.
+    # Only this process remembers them. Beyond {MOST}, it ignores all responses that are older than the last
+    # one.
     class LostInvalidations
       MOST = 1_000
-      REST_NS = 100_000_000 # between two attempts: FailSafe skips reads after each that fails
+      REST_NS = 100_000_000 # between two attempts: FailSafe skips reads after each failure
       Lost = Struct.new(:ttl, :make)
       private_constant :REST_NS, :Lost
 
       # @param store [Store::FailSafe]
       # @param clock [#now]
-      # @param most [Integer] keys
+      # @param most [Integer] number of keys to remember
       def initialize(store, clock:, most: MOST)
         @store = store
         @clock = clock
         @most = most
-        @lost = {}.freeze # replaced and never changed, so that reads need no lock
+        @lost = {}.freeze # replaced, never changed, so that reads need no lock
         @all_until = nil
         @rests_until_ns = 0
         @lock = Mutex.new
       end
 
+      # Writes the value that invalidates the stored responses of each key, and remembers the keys that fail.
       # @param keys [Array<String>]
       # @param ttl [Numeric, nil] seconds
-      # @yieldreturn [String] what makes the stored responses of a key invalid from now on
-      # @return [Boolean] whether the store has taken all of them
+      # @yieldreturn [String] the value, made anew for each key and attempt
+      # @return [Boolean] whether the store wrote all of them
       def write(keys, ttl: nil, &make)
         lost = keys - put(keys.to_h { |key| [key, make] }, ttl)
         note(lost, Lost.new(ttl, make)) if lost.any?
         lost.empty?
       end
 
-      # Writes what is lost, before each read of a response.
+      # Retries the lost invalidations; call it before each read of a response.
       # @param key [String]
-      # @return [Boolean] whether it is still lost
+      # @return [Boolean] whether the invalidation of this key is still lost
       def retry_and_include?(key)
         return false if @lost.empty?
 
@@ -54,14 +55,14 @@ module Castellan
       end
 
       # @param stored [StoredResponse]
-      # @return [Boolean] whether it may be older than an invalidation of which the key was not remembered
+      # @return [Boolean] whether an invalidation whose key was not remembered may apply to it
       def cover?(stored)
         !@all_until.nil? && stored.received_at - stored.initial_age <= @all_until
       end
 
       private
 
-      # What the store does not take remains.
+      # Keys that fail again stay in the list.
       def write_again
         lost = @lost
         return if Clock.monotonic_ns < @rests_until_ns
@@ -72,7 +73,7 @@ module Castellan
         end
       end
 
-      # @return [Array<String>] the keys that the store has taken
+      # @return [Array<String>] the keys that the store wrote
       def put(makers, ttl)
         @store.write_multi(makers.transform_values(&:call), ttl: ttl)
       end
@@ -84,7 +85,7 @@ module Castellan
         end
       end
 
-      # A key that was lost again meanwhile remains.
+      # Keeps a key that was lost again meanwhile.
       def forget(written)
         @lock.synchronize { @lost = @lost.reject { |key, entry| entry.equal?(written[key]) }.freeze }
       end
