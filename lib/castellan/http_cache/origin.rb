@@ -4,16 +4,16 @@ require "timeout"
 
 module Castellan
   class HTTPCache
-    # Forwards requests to the application and stores what may be stored (RFC 9111 §3, §4.3).
+    # Forwards requests to the application and stores its responses (RFC 9111 §3, §4.3).
     class Origin
-      # response: for the client; shared: what other requests may use as well, or nil
+      # response: for the client; shared: a {Shared} that other requests may use, or nil
       Fetched = Struct.new(:response, :shared)
-      # A response that waiting requests may share, with the request fields that it depends on. outcome:
-      # :stored, :outdated or :refused (see {Storage#write}); :failed if an error makes a stale one usable
+      # A response for waiting requests, with the request fields that it depends on. outcome: :stored,
+      # :outdated or :refused (see {Storage#write}); :failed if a stale response replaces an error
       Shared = Struct.new(:stored, :names, :signature, :outcome) do
         def shareable? = %i[stored failed].include?(outcome)
       end
-      # Raised by an application that is itself a client, while its server is away.
+      # Raised by an application that is a client of another server, while that server is down.
       DISCONNECTED = [SystemCallError, IOError, Timeout::Error].freeze
       ERRORS = [500, 502, 503, 504].freeze
       CONDITIONS = %w[HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE HTTP_RANGE HTTP_IF_RANGE].freeze
@@ -35,7 +35,7 @@ module Castellan
 
       # @param request [ClientRequest] GET or HEAD
       # @param found [Storage::Found]
-      # @param reason [String] why it is forwarded, for Cache-Status
+      # @param reason [String] why the request is forwarded, for Cache-Status
       # @return [Fetched]
       def fetch(request, found, reason)
         stored = found.stored
@@ -54,7 +54,7 @@ module Castellan
         failed(request, found, reason, error)
       end
 
-      # Forwards a request whose response is not stored.
+      # Forwards a request without storing the response.
       # @return [Array] Rack response
       def pass(request, reason)
         status, headers, body = @app.call(request.env)
@@ -74,8 +74,9 @@ module Castellan
         @options.now
       end
 
-      # The stored validators replace the client's, which are evaluated afterwards. The environment is changed and
-      # restored rather than copied, because outer middlewares read what the application writes into it.
+      # Replaces the client's conditions, which are evaluated afterwards, by the stored validators. Changes
+      # and restores the environment rather than copying it, because outer middlewares read the application's
+      # changes.
       def with_validators(env, stored)
         before = CONDITIONS.to_h { |name| [name, env.delete(name)] }
         env["HTTP_IF_NONE_MATCH"] = stored.etag if stored.etag
@@ -117,7 +118,8 @@ module Castellan
                                          "#{error.full_message(highlight: false)}")
       end
 
-      # RFC 9111 §4.3.4. A 304 with another validator is about another response, so the request is sent again.
+      # RFC 9111 §4.3.4. A 304 with another validator does not validate the stored response, so the request is
+      # sent again without conditions.
       def not_modified(received)
         stored = received.found.stored
         received.close
@@ -175,7 +177,7 @@ module Castellan
         HTTPDate.parse(HeaderFields.first(fields["date"]))
       end
 
-      # @return [Integer, nil] bytes, as far as they are known before the body is read
+      # @return [Integer, nil] bytes; nil if the size is unknown before the body is read
       def size(received)
         length = HeaderFields.first(received.fields["content-length"])
         return length.to_i if length&.match?(/\A\d+\z/)
@@ -188,7 +190,7 @@ module Castellan
         Fetched.new(forwarded(received))
       end
 
-      # A request with no-store changes nothing that is stored.
+      # A request with no-store does not change the store.
       def drop(received)
         @storage.drop(received.found) unless received.request.no_store?
       end
@@ -209,14 +211,14 @@ module Castellan
 
         # The application did not see the client's own conditions.
         stored = shared.stored
-        own = received.fields.except("age", *stored.fields.keys) # what is not stored is for this client: cookies
+        own = received.fields.except("age", *stored.fields.keys) # fields that are not stored, such as cookies, are this client's own
         Fetched.new(@reply.stored(received.request, stored, received.received_at, age: received.fields.key?("age"), more: own,
                                                                                   outcome: "fwd=#{received.reason}; stored"), shared)
       end
 
       def read(received)
         content = String.new
-        received.body.to_ary.each { |chunk| content << chunk.b } # to_ary closes the body, says Rack's specification
+        received.body.to_ary.each { |chunk| content << chunk.b } # to_ary closes the body (Rack specification)
         content.freeze
       rescue StandardError
         received.close
@@ -230,7 +232,7 @@ module Castellan
         Fetched.new(forwarded(received))
       end
 
-      # An incomplete response is not stored (RFC 9111 §3.3).
+      # Incomplete responses are not stored (RFC 9111 §3.3).
       def complete?(received, content)
         length = HeaderFields.first(received.fields["content-length"])
         length.nil? || length.to_i == content.bytesize
@@ -251,12 +253,12 @@ module Castellan
         Shared.new(stored, policy.vary, Vary.signature(policy.vary, request.original), outcome)
       end
 
-      # Without a validator a stale response is of use only to clients that ask for one (max-stale, stale-if-error).
+      # Without a validator, a stale response serves only clients that accept one (max-stale, stale-if-error).
       def kept(stored)
         stored.validator? ? @options.keep : [@options.keep, UNVALIDATED_SECONDS].min
       end
 
-      # A HEAD response updates the stored GET response, or shows that it is stale (RFC 9111 §4.3.5).
+      # A HEAD response updates the stored GET response, or drops it if the content differs (RFC 9111 §4.3.5).
       def head(received)
         stored = received.found.stored
         if received.status == 200 && stored
@@ -273,7 +275,7 @@ module Castellan
         length.nil? || length.to_i == stored.content.bytesize
       end
 
-      # @return [Array, nil] nil if a tag was invalidated after the request, or there are too many to check
+      # @return [Array, nil] nil if a tag was invalidated after the request, or if there are too many tags
       def tags(request, fields, requested_at)
         keys = SurrogateTags.keys(fields, request.origin)
         @storage.tags(keys, requested_at) if keys.size <= MOST_TAGS

@@ -10,7 +10,7 @@ module Castellan
     #   Ranges.parse("bytes=20-", 10)      # => []: 416
     #   Ranges.parse("lines=1-2", 10)      # => nil: the field is ignored
     #
-    # A field with many or overlapping ranges, which would cost more than the whole content, is ignored (§14.2,
+    # Ignores a field with many or overlapping ranges, which would cost more than the whole content (§14.2,
     # "Apache Killer", CVE-2011-3192).
     module Ranges
       MOST = 32
@@ -21,8 +21,8 @@ module Castellan
 
       # @param value [String] Range field
       # @param size [Integer] bytes
-      # @return [Array<(Integer, Integer)>, nil] satisfiable ranges; nil if the field is ignored, as for empty
-      #   content
+      # @return [Array<(Integer, Integer)>, nil] satisfiable ranges; nil if the field is ignored, also for
+      #   empty content
       def parse(value, size)
         return if size.zero?
 
@@ -36,7 +36,8 @@ module Castellan
         ranges.reject { |_, length| length.zero? }
       end
 
-      # @param fields [Hash] of the stored response, changed to those of the answer
+      # @param fields [Hash] of the stored response; becomes those of the answer
+      # @param content [String] of the stored response
       # @param ranges [Array] see {parse}
       # @return [Array(Integer, String)] status and content
       def answer(fields, content, ranges)
@@ -52,7 +53,8 @@ module Castellan
         [206, content.byteslice(offset, length)]
       end
 
-      # @return [Array(Integer, Integer), nil] a size of 0 if it cannot be satisfied; nil if it is invalid
+      # @return [Array(Integer, Integer), nil] offset and size: 0 if the range cannot be satisfied; nil if it
+      #   is invalid
       def range(spec, size)
         match = SPEC.match(spec) or return
         if match[:suffix]
@@ -67,7 +69,8 @@ module Castellan
         [first, [[last, size - 1].min - first + 1, 0].max]
       end
 
-      # Freshness and validators are those of the content: another cache would store the 416 for its URI.
+      # Removes freshness and validators, which belong to the content: with them, another cache could store
+      # the 416.
       def unsatisfiable(fields, size)
         [*HeaderFields::OF_CONTENT, "expires", "etag", "last-modified"].each { |name| fields.delete(name) }
         fields.delete_if { |name, _| name.end_with?("-cache-control") }

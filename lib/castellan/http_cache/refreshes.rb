@@ -4,7 +4,7 @@ require "stringio"
 
 module Castellan
   class HTTPCache
-    # Validates stale responses in threads of their own, one for each key (RFC 5861 §3).
+    # Validates stale responses in background threads, one for each key (RFC 5861 §3).
     class Refreshes
       # Keys that belong to the connection of the client or to the end of its request.
       CONNECTION = %w[rack.hijack rack.hijack? rack.hijack_io rack.early_hints rack.response_finished rack.after_reply puma.socket
@@ -23,17 +23,17 @@ module Castellan
       # @param env [Hash] Rack environment, which is copied
       # @yieldparam env [Hash]
       # @yieldreturn [Array, nil] Rack response; its body is read and closed
-      # @return [Thread, nil] nil if one runs already for this key, or too many for others
+      # @return [Thread, nil] nil if a thread for this key is running, or the limit of threads is reached
       def start(key, env)
         @lock.synchronize do
-          @running.delete_if { |_, thread| !thread.alive? } # those that a fork left behind
+          @running.delete_if { |_, thread| !thread.alive? } # a fork leaves dead threads behind
           return if @running.key?(key) || @running.size >= @most
 
           @running[key] = Thread.new(background(env)) { |copy| run(key, copy) { |environment| yield environment } }
         end
       end
 
-      # Waits for the running ones, for tests and shutdowns.
+      # Waits for the running threads, for tests and shutdowns.
       def wait
         @lock.synchronize { @running.values }.each(&:join)
       end
@@ -52,7 +52,7 @@ module Castellan
 
       def background(env)
         copy = env.except(*CONNECTION)
-        copy["REQUEST_METHOD"] = "GET" # also for a HEAD, whose response could not replace the stored one
+        copy["REQUEST_METHOD"] = "GET" # a HEAD response could not replace the stored one
         copy["rack.input"] = StringIO.new.set_encoding(Encoding::BINARY)
         copy
       end

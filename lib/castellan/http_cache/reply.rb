@@ -2,10 +2,11 @@
 
 module Castellan
   class HTTPCache
-    # Makes Rack responses: from stored ones, and of the application with the fields that a cache adds.
+    # Builds Rack responses from stored ones, and adds a cache's fields to the application's.
     class Reply
       LARGEST_AGE = 2**31 # RFC 9111 §1.2.2
-      # Not an Array: for that, Puma sends "content-length: 0", which in a 304 is the length of the stored content (RFC 9110 §8.6).
+      # Not an Array: Puma would send "content-length: 0", but in a 304 that is the length of the content (RFC
+      # 9110 §8.6).
       NOTHING = [].freeze.each.freeze
       # Members of Cache-Status => outcomes of {Cache::Events}; the first match counts
       KINDS = { /\Ahit; ttl=-/ => :stale, /\Ahit/ => :hit, /fwd=(?:bypass|method)/ => :pass,
@@ -25,7 +26,7 @@ module Castellan
       # @param now [Float] seconds since 1970
       # @param outcome [String, nil] parameters of Cache-Status; nil for a hit
       # @param age [Boolean] false if the origin server has just validated it (RFC 9111 §5.1)
-      # @param more [Hash] fields of this answer alone
+      # @param more [Hash, nil] fields for this client only
       # @return [Array] Rack response
       def stored(request, stored, now, outcome: nil, age: true, more: nil)
         unmodified = not_modified?(request.original, stored)
@@ -49,7 +50,8 @@ module Castellan
         [status, fields, body]
       end
 
-      # @return [Array] Rack response of a cache that must not or cannot ask the application (RFC 9111 §5.2.1.7, §5.2.2.2)
+      # @return [Array] Rack response 504, if the cache must not or cannot forward the request (RFC 9111
+      #   §5.2.1.7, §5.2.2.2)
       def gateway_timeout(request, detail)
         fields = { "content-type" => "text/plain", "cache-control" => "no-store", "content-length" => "16",
                    "date" => date }
@@ -59,18 +61,18 @@ module Castellan
 
       private
 
-      # RFC 9110 §6.6.1: a recipient with a clock adds the Date that is missing.
+      # RFC 9110 §6.6.1: a recipient with a clock adds a missing Date.
       def date
         HTTPDate.format(@options.now)
       end
 
-      # Conditions count where the response is 2xx (RFC 9110 §13.2.1).
+      # Conditions apply only to 2xx responses (RFC 9110 §13.2.1).
       def not_modified?(env, stored)
         (env.key?("HTTP_IF_NONE_MATCH") || env.key?("HTTP_IF_MODIFIED_SINCE")) &&
           (200..299).cover?(stored.status) && ClientConditions.not_modified?(env, stored)
       end
 
-      # A range counts in a GET where the response is 200 (RFC 9110 §14.2).
+      # Ranges apply only to a GET whose response is 200 (RFC 9110 §14.2).
       def selected(env, stored, fields)
         range = env["HTTP_RANGE"]
         if range && stored.status == 200 && ClientConditions.range?(env, stored)
@@ -80,7 +82,7 @@ module Castellan
         [stored.status, stored.content]
       end
 
-      # Appends the member of this cache: the caches between it and the origin server come first (RFC 9211 §2).
+      # Appends this cache's member: caches closer to the origin server come first (RFC 9211 §2).
       def note(fields, request, outcome)
         publish(fields, outcome) if Cache::Events.wanted?
         return unless @status
@@ -91,7 +93,7 @@ module Castellan
         fields["cache-status"] = before ? "#{HeaderFields.combined(before)}, #{member}" : member
       end
 
-      # One event for each response. Without a duration, because most of it is the application's.
+      # Publishes no duration, because most of it is the application's.
       def publish(fields, outcome)
         kind = KINDS.find { |pattern, _| pattern.match?(outcome) }.last
         length, age = fields.values_at("content-length", "age") unless %i[miss pass].include?(kind)

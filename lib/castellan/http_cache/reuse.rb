@@ -9,8 +9,9 @@ module Castellan
       # @param request [ClientRequest]
       # @param stored [StoredResponse] of the same URI and matching Vary
       # @param now [Float] seconds since 1970
-      # @return [Symbol] :hit; :refresh (use it, stale, and validate it meanwhile); otherwise why it must be validated
-      #   first: :request (the client wants it), :stale, :bypass (the request has credentials)
+      # @return [Symbol] :hit; :refresh (serve the stale response and validate it in the background);
+      #   otherwise the reason to validate it first: :request (the client demands it), :stale, :bypass (the
+      #   request has credentials)
       def decide(request, stored, now)
         return :bypass if (stored.anonymous? && request.identified?) || (request.authorized? && !stored.shareable?)
 
@@ -22,7 +23,8 @@ module Castellan
         by_freshness(stored, remaining, control.seconds_or_all("max-stale"))
       end
 
-      # @return [Boolean] whether it may be used, stale, because the origin server fails (RFC 5861 §4)
+      # @param (see decide)
+      # @return [Boolean] whether the stale response may replace an error of the origin server (RFC 5861 §4)
       def instead_of_error?(request, stored, now)
         return false if stored.strict?
 
@@ -39,7 +41,7 @@ module Castellan
         stored.while_revalidate.positive? && -remaining <= stored.while_revalidate ? :refresh : :stale
       end
 
-      # An immutable response is not validated because of a reload, only because of no-cache (RFC 8246 §2).
+      # A reload (max-age=0) does not validate an immutable response; only no-cache does (RFC 8246 §2).
       def acceptable?(control, stored, remaining, now)
         max_age = control.seconds("max-age")
         return false if max_age && stored.age(now) > max_age && !(stored.immutable? && remaining.positive?)

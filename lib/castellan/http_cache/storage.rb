@@ -4,32 +4,32 @@ require "securerandom"
 
 module Castellan
   class HTTPCache
-    # Keeps responses in a {Store}, by URI and by the request fields that they vary on.
+    # Stores responses in a {Store}, by URI and by the request fields that they vary on.
     #
     #   found = storage.find(request)   # found.stored, found.reason
     #   storage.write(request, stored, names, found)
     #   storage.invalidate([request.key])
     #
-    # A URI has one entry: the only response; or an *index*, which lists the Vary fields of its responses and has a random
-    # part of their keys; or, for some minutes after it was invalidated, a *mark*. The random part of a mark
-    # is the *generation* of what replaces it, so that no response that was requested before the invalidation
-    # is stored after it. Tags are entries of their own with a random value; a response is valid while its tags
-    # have the values that it was stored with.
+    # A URI has one entry, which is one of three: its only response; an *index* with the Vary fields of its
+    # responses and the random part of their keys; or, for some minutes after an invalidation, a *mark*. The
+    # random part of a mark is the *generation* of its replacement, so that a response that was requested
+    # before the invalidation is not stored after it. Each tag has an entry with a random value; a response is
+    # valid as long as its tags have the values that it was stored with.
     class Storage
       # The Vary fields of a URI's responses, and the random part of their keys.
       Index = Struct.new(:token, :lists)
-      # stored: the response or nil; place: its key; seen: the entry of the URI; reason: `fwd` of
+      # stored: the response or nil; place: its key; seen: the entry of the URI; reason: for `fwd` in
       # Cache-Status; names: the request fields that the response depends on
       Found = Struct.new(:stored, :place, :seen, :reason, :names)
 
       INDEX = "CHI1"
       MARK = "CHX1"
       MARK_SECONDS = 300
-      LOST = "#{MARK}lost".freeze # in place of an entry whose invalidation is lost
+      LOST = "#{MARK}lost".freeze # stands for an entry whose invalidation is lost
       GENERATION = /\A\h{16}\z/
       INDEX_SECONDS = 7 * 86_400
       MOST_LISTS = 8 # different Vary fields of one URI
-      REMEMBERED = 512 # responses whose binary form is not parsed again
+      REMEMBERED = 512 # parsed responses in memory
       REMEMBERED_BYTESIZE = 65_536
       TAG = "castellan:http:1:tag:"
       VARIANT = "castellan:http:1:variant:"
@@ -59,8 +59,8 @@ module Castellan
         @shared = store.supports?(:lease) && !store.is_a?(Store::MemoryStore)
       end
 
-      # @param seconds [Numeric]
-      # @return [Leases, nil] nil if other processes cannot see them
+      # @param seconds [Numeric] duration of a lease
+      # @return [Leases, nil] nil if the store does not share leases with other processes
       def leases(seconds)
         Leases.new(@store, seconds: seconds) if @shared && seconds.positive?
       end
@@ -83,11 +83,12 @@ module Castellan
       end
 
       # @param request [ClientRequest]
-      # @param names [Array<String>] of the Vary field
-      # @param found [Found] of the time before the response was requested
+      # @param stored [StoredResponse]
+      # @param names [Array<String>] the fields in Vary
+      # @param found [Found] the result of {#find} before the response was requested
       # @param ttl [Numeric] seconds
-      # @param replaces [Boolean] whether it is the response that was found, updated. One without Vary always
-      #   replaces the one that was found, because {#find} would prefer that one
+      # @param replaces [Boolean] whether the response is an update of the found one. A response without Vary
+      #   always replaces the found one, because {#find} would prefer that one
       # @return [Symbol] :stored; :outdated if its URI was invalidated after the request; :refused
       def write(request, stored, names, found, ttl:, replaces: false)
         generation = generation(found.seen)
@@ -119,7 +120,7 @@ module Castellan
       end
 
       # @param stored [StoredResponse, nil]
-      # @return [StoredResponse, nil] nil if it or one of its tags was invalidated
+      # @return [StoredResponse, nil] nil if the response or one of its tags was invalidated
       def valid(stored)
         return if stored.nil? || @lost.cover?(stored)
         return stored if stored.tags.empty?
@@ -128,7 +129,8 @@ module Castellan
         stored if stored.tags.all? { |key, value| values[key] == value && !@lost.include?(key) }
       end
 
-      # @param found [Found] a response that is no longer valid
+      # Deletes a response that is no longer valid.
+      # @param found [Found]
       def drop(found)
         return if found.place.nil?
         return @store.delete_multi([found.place]) unless found.seen.start_with?(StoredResponse::MAGIC)
@@ -140,7 +142,7 @@ module Castellan
       end
 
       # @param keys [Array<String>] of URIs
-      # @return [Boolean] false if the store failed; this process then invalidates them before its next read
+      # @return [Boolean] false if the store failed; this process then retries before its next read
       def invalidate(keys)
         keys.map do |key|
           exclusively(key) { @lost.write([key], ttl: MARK_SECONDS) { MARK + SecureRandom.hex(8) } }
@@ -155,8 +157,8 @@ module Castellan
 
       # @param keys [Array<String>] of {tag_key}
       # @param requested_at [Float] seconds since 1970
-      # @return [Array<(String, String)>, nil] the tags with their values; nil if one was invalidated since, or
-      #   cannot be read
+      # @return [Array<(String, String)>, nil] the tags with their values; nil if one was invalidated since
+      #   `requested_at` or cannot be read
       def tags(keys, requested_at)
         return [] if keys.empty?
         return if keys.any? { |key| @lost.include?(key) }
@@ -174,7 +176,7 @@ module Castellan
 
       private
 
-      # In this process no invalidation comes between the look at a URI's entry and the write.
+      # Keeps invalidations of this process out of the gap between reading a URI's entry and writing it.
       def exclusively(key, &block)
         @locks[key.hash % LOCKS].synchronize(&block)
       end
@@ -210,7 +212,7 @@ module Castellan
         true
       end
 
-      # The only response stays available beside the first one with another Vary field or context.
+      # Keeps the only response available when the first one with another Vary field or context arrives.
       def index_with(names, only, now_there)
         indexed = now_there&.start_with?(INDEX)
         known = indexed ? parse_index(now_there).lists : [([] if only)].compact
@@ -225,7 +227,7 @@ module Castellan
         Index.new(bytes[INDEX.size, 16], bytes.split("\n", -1).drop(1).map(&:split))
       end
 
-      # The token is of this URI alone. Lengths keep values apart from each other.
+      # The token is unique to this URI. Lengths separate the values unambiguously.
       def place(request, index, names, context: request.context)
         place = "#{VARIANT}#{index.token}:#{names.join(",")}:#{context.bytesize}:#{context}"
         Vary.signature(names, request.original).each do |value|
@@ -242,7 +244,7 @@ module Castellan
         remembered(key, bytes) { StoredResponse.load(bytes) } if bytes
       end
 
-      # An outdated pair is harmless: it is compared with the bytes that were read.
+      # An outdated pair is harmless, because the bytes are compared.
       def remembered(key, bytes)
         known, parsed = @remembered[key]&.first
         return parsed if known == bytes

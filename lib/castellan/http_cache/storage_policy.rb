@@ -8,11 +8,11 @@ module Castellan
     #   policy.storable?                       # => true
     #   policy.build(content).remaining(now)   # => 59.8
     class StoragePolicy
-      # RFC 9110 §15.1, without 206: parts are not stored.
+      # RFC 9110 §15.1, without 206: partial responses are not stored.
       HEURISTIC = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].freeze
       # The final status codes of RFC 9110, for must-understand.
       UNDERSTOOD = [200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308, *400..417, 421, 422, 426, *500..505].freeze
-      # They depend on request fields that are not part of the key: Range and conditions.
+      # These depend on request fields that are not part of the key: Range and conditions.
       PARTIAL = [206, 304, 412, 416].freeze
       AGE_LIMIT = 2**31
       private_constant :HEURISTIC, :UNDERSTOOD, :AGE_LIMIT
@@ -21,6 +21,7 @@ module Castellan
       attr_reader :fields
 
       # @param request [ClientRequest]
+      # @param status [Integer]
       # @param fields [Hash] normalized
       # @param options [CacheOptions]
       # @param requested_at [Float] seconds since 1970
@@ -35,12 +36,12 @@ module Castellan
         @control = targeted || Directives.parse(fields["cache-control"])
       end
 
-      # @return [Boolean]
+      # @return [Boolean] whether the response may be stored
       def storable?
         final? && permitted? && (explicit? || heuristic?) && useful?
       end
 
-      # @return [Array<String>, nil] of the Vary field; nil if it names `*`
+      # @return [Array<String>, nil] the fields in Vary; nil if it contains `*`
       def vary
         return @vary if defined?(@vary)
 
@@ -48,7 +49,7 @@ module Castellan
       end
 
       # @param content [String]
-      # @param tags [Array]
+      # @param tags [Array<(String, String)>] see {Storage#tags}
       # @return [StoredResponse]
       def build(content, tags: [])
         StoredResponse.new(status: @status, fields: HeaderFields.storable(@fields, excluded), content: content, received_at: @received_at,
@@ -57,7 +58,7 @@ module Castellan
                            if_error: @control.seconds("stale-if-error") || 0)
       end
 
-      # @return [Float, nil] what Date says
+      # @return [Integer, nil] the Date field, in seconds since 1970
       def date
         HTTPDate.parse(HeaderFields.first(@fields["date"]))
       end
@@ -102,8 +103,8 @@ module Castellan
         @targeted.nil? && @fields.key?("expires")
       end
 
-      # A response without any permission is not stored for a request that names its sender: nobody has said that it
-      # is not personal.
+      # A response without explicit freshness may be personal, so it is not stored for a request that
+      # identifies its sender.
       def heuristic?
         HEURISTIC.include?(@status) && !@request.identified? && !legacy_no_cache?
       end
@@ -112,7 +113,7 @@ module Castellan
         !@fields.key?("cache-control") && @fields.key?("pragma") && HeaderFields.combined(@fields["pragma"]).downcase.include?("no-cache")
       end
 
-      # Storing a response that can neither be reused nor validated would cost memory alone.
+      # A response that can neither be reused nor validated would only cost memory.
       def useful?
         return true if validator?
 
@@ -132,7 +133,7 @@ module Castellan
         @control.fields("no-cache") == true
       end
 
-      # @return [Array<String>] the fields that `private` and `no-cache` name (RFC 9111 §5.2.2.4, §5.2.2.7)
+      # @return [Array<String>] the field names in `private` and `no-cache` (RFC 9111 §5.2.2.4, §5.2.2.7)
       def excluded
         @excluded ||= [@control.fields("private"), @control.fields("no-cache")].grep(Array).flatten
       end
@@ -154,7 +155,7 @@ module Castellan
         [expires - (date || @received_at), 0].max
       end
 
-      # RFC 9111 §4.2.2: a tenth of the time since the last modification.
+      # RFC 9111 §4.2.2: a fraction of the time since the last modification.
       def estimate
         return 0 unless @options.heuristic && (HEURISTIC.include?(@status) || @control.key?("public"))
         return 0 unless (modified = last_modified) && !legacy_no_cache?
@@ -171,7 +172,7 @@ module Castellan
         end
       end
 
-      # The first of several values; an invalid one is ignored (RFC 9111 §5.1).
+      # Reads the first of several values and ignores an invalid one (RFC 9111 §5.1).
       def age_value
         value = HeaderFields.combined(@fields["age"]).to_s.split(",").first.to_s.strip
         return 0 unless value.match?(/\A\d+\z/)

@@ -2,13 +2,14 @@
 
 module Castellan
   class HTTPCache
-    # A response as it is stored, with what decides about its reuse (RFC 9111 §3, §4.2). Frozen.
+    # Holds a stored response and the data that decides about its reuse (RFC 9111 §3, §4.2). Frozen.
     #
     #   stored.age(now)        # => 12.3 seconds (§4.2.3)
     #   stored.remaining(now)  # => 47.7; negative when it is stale
     #   StoredResponse.load(stored.dump)
     #
-    # The binary form is not Marshal, because a shared store is input. Anything else than {#dump} wrote is nil.
+    # The binary form is not Marshal, because a shared store is untrusted input. {load} returns nil for
+    # anything that {#dump} did not write.
     class StoredResponse
       MAGIC = "CHR2"
       HEADER = "a4L>Q>" # magic, sizes of the text and of the content
@@ -20,13 +21,13 @@ module Castellan
       attr_reader :status
       # @return [Hash{String => String, Array<String>}]
       attr_reader :fields
-      # @return [Hash{String => String, Array<String>}] without those of the content (RFC 9110 §15.4.5)
+      # @return [Hash{String => String, Array<String>}] without the fields of the content (RFC 9110 §15.4.5)
       attr_reader :fields_of_304
       # @return [String, nil]
       attr_reader :etag
       # @return [String] binary
       attr_reader :content
-      # @return [Float] seconds since 1970 when it was received or validated
+      # @return [Float] when it was received or validated, in seconds since 1970
       attr_reader :received_at
       # @return [Float] corrected_initial_age
       attr_reader :initial_age
@@ -34,11 +35,11 @@ module Castellan
       attr_reader :lifetime
       # @return [Integer] seconds after the lifetime: stale-while-revalidate, stale-if-error
       attr_reader :while_revalidate, :if_error
-      # @return [Array<(String, String)>] keys of tags in the store, and what they were
+      # @return [Array<(String, String)>] keys of tags in the store, and their values when it was stored
       attr_reader :tags
 
-      # @param flags [Array<Symbol>] :shareable (with Authorization), :strict (never stale), :no_cache, :immutable,
-      #   :anonymous (not for requests that name their sender)
+      # @param flags [Array<Symbol>] :shareable (with Authorization), :strict (never served stale), :no_cache,
+      #   :immutable, :anonymous (not for requests that identify their sender)
       def initialize(status:, fields:, content:, received_at:, initial_age:, lifetime:, while_revalidate: 0, if_error: 0, flags: [],
                      tags: [])
         @status = status
@@ -79,7 +80,8 @@ module Castellan
         HeaderFields.first(@fields["last-modified"])
       end
 
-      # @return [Float] what Date says; the newest of several matching responses is used (RFC 9111 §4)
+      # @return [Numeric] the Date field, in seconds since 1970, or {#received_at}. The newest of several
+      #   matching responses is used (RFC 9111 §4)
       def date
         HTTPDate.parse(HeaderFields.first(@fields["date"])) || @received_at
       end
@@ -90,7 +92,7 @@ module Castellan
       end
 
       # @param generation [String, nil] see {generation}
-      # @return [String, nil] binary; nil if a field contains what a field cannot
+      # @return [String, nil] binary; nil if a field contains a line break
       def dump(generation = nil)
         lines = fields.flat_map { |name, value| Array(value).map { |line| "#{name}:#{line}" } }
         lines = ["#{numbers} #{generation || "-"}", *@tags.flatten, *lines]
@@ -101,7 +103,7 @@ module Castellan
       end
 
       # @param bytes [String] of {dump}
-      # @return [String, nil] what it was dumped with; see {Storage#generation}
+      # @return [String, nil] the generation passed to {#dump}; see {Storage#generation}
       def self.generation(bytes)
         bytes[/\A.{#{HEADER_BYTESIZE}}[^\n]* (\h{16})(?:\n|\z)/mno, 1]
       end
@@ -136,7 +138,7 @@ module Castellan
 
         lines.each_with_object({}) do |line, fields|
           name, value = line.split(":", 2).map { |part| part.force_encoding(Encoding::UTF_8) }
-          value = value.b unless value.valid_encoding? # outer middlewares match it
+          value = value.b unless value.valid_encoding? # outer middlewares match it with regular expressions
           fields[name] = fields.key?(name) ? [*fields[name], value] : value
         end
       end

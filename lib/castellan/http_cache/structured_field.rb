@@ -4,14 +4,14 @@ require "strscan"
 
 module Castellan
   class HTTPCache
-    # Parses structured fields (RFC 8941, RFC 9651): lists and dictionaries, strictly.
+    # Strictly parses structured fields (RFC 8941, RFC 9651): lists and dictionaries.
     #
     #   StructuredField.dictionary('max-age=60, public')   # => { "max-age" => 60, "public" => true }
     #   StructuredField.list('"posts", "users";x=1')       # => ["posts", "users"]
     #   StructuredField.dictionary("max-age=60,")          # => nil: the whole field is invalid
     #
     # Strings are Strings, tokens are Symbols, decimals are Floats, inner lists are Arrays. Parameters are
-    # parsed and dropped. Byte sequences and display strings become an Array of one String.
+    # parsed and dropped. A byte sequence or display string becomes an Array of one String.
     module StructuredField
       KEY = /[a-z*][a-z0-9_\-.*]*/
       NUMBER = /-?\d+(?:\.\d+)?/

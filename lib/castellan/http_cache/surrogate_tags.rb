@@ -2,11 +2,12 @@
 
 module Castellan
   class HTTPCache
-    # Reads the tags of a response: surrogate keys (Surrogate-Key, xkey, Cache-Tag) and cache groups (RFC 9875).
+    # Reads a response's tags: surrogate keys (Surrogate-Key, xkey, Cache-Tag) and groups (RFC 9875).
     #
-    #   SurrogateTags.keys({ "surrogate-key" => "posts post-1" }, "https://example.com")   # => keys of two entries in the store
+    #  SurrogateTags.keys({ "surrogate-key" => "posts post-1" }, "https://example.com")
+    #  # => keys of two entries in the store
     #
-    # Groups belong to one origin, surrogate keys to all.
+    # Groups belong to one origin, surrogate keys to all origins.
     module SurrogateTags
       SEPARATORS = { "surrogate-key" => /\s+/, "xkey" => /[\s,]+/, "cache-tag" => /\s*,\s*/ }.freeze
       NONE = [].freeze

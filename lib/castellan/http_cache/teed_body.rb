@@ -2,12 +2,12 @@
 
 module Castellan
   class HTTPCache
-    # Copies a streamed body while the server sends it, up to a limit, and yields the copy when it is complete.
+    # Copies a streamed body while the server sends it, and yields the copy when it is complete.
     class TeedBody
       # @param body [#each]
-      # @param limit [Integer] bytes; a longer body is sent and not copied
-      # @param length [Integer, nil] bytes, if they are known: the copy is yielded before the last of them is sent, so
-      #   that a client that has read the response finds it in the cache
+      # @param limit [Integer] bytes; a longer body is sent without a copy
+      # @param length [Integer, nil] bytes, if known: the copy is then yielded before the last byte is sent,
+      #   so that a client that has read the response finds it in the cache
       # @yieldparam content [String] binary
       def initialize(body, limit, length, &complete)
         @body = body

@@ -2,14 +2,14 @@
 
 module Castellan
   class HTTPCache
-    # Compares the request fields that a Vary field names (RFC 9111 §4.1).
+    # Compares the request fields that Vary lists (RFC 9111 §4.1).
     #
     #   Vary.names("Accept-Encoding, Accept")          # => ["accept", "accept-encoding"]
     #   Vary.names("*")                                # => nil: matches no request
     #   Vary.signature(["accept-encoding"], env)       # => ["br,gzip"]
     #
-    # Values are normalized where all readers agree: white space around commas, and for Accept-Encoding case and
-    # order. Cookie and Authorization are compared as they are.
+    # Normalizes only differences without a meaning: white space around commas, and case and order in
+    # Accept-Encoding. Compares Cookie and Authorization unchanged.
     module Vary
       MOST_NAMES = 32
       LONGEST = 4_096 # bytes of a value that is normalized
@@ -24,7 +24,7 @@ module Castellan
       module_function
 
       # @param value [String, Array<String>, nil]
-      # @param always [Array<String>] further names
+      # @param always [Array<String>] further field names
       # @return [Array<String>, nil] sorted; nil if no request can match
       def names(value, always = NONE)
         return always if value.nil?
@@ -34,7 +34,7 @@ module Castellan
       end
 
       # @param env [Hash] Rack environment
-      # @return [Array<String, nil>] equal for two requests that match; nil is an absent field
+      # @return [Array<String, nil>] equal for two requests that match; nil for an absent field
       def signature(names, env)
         names.map do |name|
           value = env[key(name)]
@@ -51,7 +51,7 @@ module Castellan
         name == "CONTENT_TYPE" || name == "CONTENT_LENGTH" ? name : "HTTP_#{name}" # rubocop:disable Style/MultipleComparison
       end
 
-      # Splits on commas, which is linear, and never parses weights.
+      # Splits on commas in linear time, and never parses weights.
       def normalize(name, value)
         return encodings(value) if name == "accept-encoding" && value.bytesize <= LONGEST
         return value.strip if EXACT.include?(name) || value.bytesize > LONGEST || value.include?('"')
