@@ -7,15 +7,15 @@ require_relative "recording"
 require_relative "store"
 
 module Castellan
-  # Caches bytes by key, in front of expensive computations.
+  # Caches the results of expensive computations as bytes by key.
   #
   #   documents = Castellan::Cache::DocumentLayer.new(store: Castellan::Store::MemoryStore.new)
   #   key = Castellan::Cache::Key.for(["users", "include=roles", version])
   #   documents.fetch(key) { render }   # renders once, even for concurrent requests
   #
-  # A key contains everything that the bytes depend on, including the version of the data. So entries need no
-  # invalidation: a changed document has another key. Per-viewer values are placeholders in the bytes
-  # ({Envelope}). `CASTELLAN=off` disables the cache.
+  # A key contains everything that the bytes depend on, including the version of the data. Entries therefore
+  # need no invalidation: a changed document has another key. Per-viewer values are placeholders in the bytes
+  # ({Envelope}). Set `CASTELLAN=off` to disable the cache.
   module Cache
   end
 end

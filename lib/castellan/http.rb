@@ -6,11 +6,13 @@ require_relative "bounded_cache"
 require_relative "client_text"
 
 module Castellan
-  # Evaluates conditional requests and content negotiation, given only header fields.
+  # Evaluates conditional requests and content negotiation from header fields alone.
   #
   #   Castellan::HTTP::Preconditions.evaluate(method: "GET", headers: env, etag: '"v17"')   # => :not_modified
-  #   Castellan::HTTP::Negotiation.new.response_type(env["HTTP_ACCEPT"])                    # => "application/vnd.api+json"
-  #   Castellan::HTTP::CacheControl.new(max_age: 60).shared      # => { "cache-control" => "public, max-age=60" }
+  #   Castellan::HTTP::Negotiation.new.response_type(env["HTTP_ACCEPT"])
+  #   # => "application/vnd.api+json"
+  #   Castellan::HTTP::CacheControl.new(max_age: 60).shared
+  #   # => { "cache-control" => "public, max-age=60" }
   #
   # See RFC 9110 and JSON:API 1.1.
   module HTTP

@@ -4,11 +4,13 @@ require "zlib"
 
 module Castellan
   module Cache
-    # Compresses documents that are kept, once for each coding.
+    # Compresses cached documents, once for each coding.
     #
-    #   Compression.available             # => ["br", "zstd", "gzip"]: Brotli with the gem brotli, Zstandard with zstd-ruby
+    #   Compression.available             # => ["br", "zstd", "gzip"]
     #   Compression.call("gzip", bytes)
-    #   Compression.check(%w[gzip])       # raises ConfigurationError where a gem is missing
+    #   Compression.check(%w[gzip])       # raises ConfigurationError if a gem is missing
+    #
+    # Brotli needs the gem brotli, Zstandard the gem zstd-ruby.
     module Compression
       GEMS = { "br" => "brotli", "zstd" => "zstd-ruby" }.freeze
       ORDER = %w[br zstd gzip].freeze # smallest first
@@ -22,8 +24,9 @@ module Castellan
       # @return [Array<String>] content codings, preferred first
       def available = ORDER.select { |coding| loaded?(coding) }
 
-      # @return [Array<String>] in the order of preference
-      # @raise [ConfigurationError]
+      # @param codings [Array<String, Symbol>, String, Symbol]
+      # @return [Array<String>] the codings, preferred first
+      # @raise [ConfigurationError] if a coding is unknown or its gem is missing
       def check(codings)
         codings = Array(codings).map(&:to_s)
         unknown = codings - ORDER

@@ -4,27 +4,28 @@ require "securerandom"
 
 module Castellan
   module Cache
-    # Keeps bytes by key, and computes each once when several requests ask for it at the same time.
+    # Caches bytes by key, and computes them once for simultaneous requests.
     #
     #   documents = DocumentLayer.new(store: store)
     #   documents.fetch(key, freshness: Freshness.new(expires_in: 43_200)) { render } # => bytes
     #
-    # Within a process, other threads wait for the one that computes. Between processes, a store that supports leases lets one
-    # process compute while the others poll for its bytes; when the lease ends, they compute as well. Bytes that expire are
-    # computed again a little earlier by one of their readers (XFetch: Vattani, Chierichetti, Lowenstein, "Optimal
-    # Probabilistic Cache Stampede Prevention", 2015). A store that fails is a miss; an error of the computation is raised
-    # in the thread that computed, and nobody shares it. Do not call {#fetch} inside a database transaction that other
-    # requests wait for.
+    # Within a process, other threads wait for the one that computes. Between processes, a store that supports
+    # leases lets one process compute while the others poll for its bytes; when the lease ends, they compute
+    # as well. One reader recomputes bytes shortly before they expire (XFetch: Vattani, Chierichetti,
+    # Lowenstein, "Optimal Probabilistic Cache Stampede Prevention", 2015). A failing store is a miss. An
+    # error is raised only in the thread that computed. Do not call {#fetch} inside a database transaction
+    # that other requests wait for.
     class DocumentLayer
       PAUSE_SECONDS = 0.02
       FOREVER = Freshness.new
       private_constant :PAUSE_SECONDS, :FOREVER
 
-      # @param store [Object] see {Store.for}; a {Store::FailSafe} may be that of several layers
-      # @param name [Symbol] of the layer in {Events}
-      # @param lease_ttl [Numeric] seconds until other threads and processes stop waiting and compute themselves
-      # @param log [#call, nil] receives a line when the store fails
-      # @param random [#call] returns a number from 0 to 1, exclusive
+      # @param store [Object] see {Store.for}; several layers may share a {Store::FailSafe}
+      # @param name [Symbol] name of the layer in {Events}
+      # @param lease_ttl [Numeric] seconds until other threads and processes stop waiting and compute
+      #   themselves
+      # @param log [#call, nil] called with a line when the store fails
+      # @param random [#call] returns a number from 0 to below 1
       def initialize(store:, name: :document, lease_ttl: 10, log: nil, random: -> { Kernel.rand })
         Store.check_ttl(lease_ttl)
         @store = Store::FailSafe.for(store, log: log)
@@ -37,10 +38,10 @@ module Castellan
       end
 
       # @param key [String]
-      # @param freshness [Freshness] how long the bytes are used
-      # @param latest [String, nil] the key without the version: bytes of the version before may be served while somebody
-      #   computes these, if `freshness` allows it
-      # @yieldreturn [String, nil] the bytes; nil is not kept
+      # @param freshness [Freshness] how long the bytes may be served
+      # @param latest [String, nil] the key without the version. If `freshness` allows it, bytes of the
+      #   previous version are served while another thread or process computes the new ones
+      # @yieldreturn [String, nil] the bytes; nil is not stored
       # @return [String, nil] the bytes
       def fetch(key, freshness: FOREVER, latest: nil, &compute)
         return yield if Castellan.off?
@@ -49,7 +50,9 @@ module Castellan
       end
 
       # @param (see #fetch)
-      # @return [Entry, nil] with the key that its bytes have; another than `key` where they are of the version before
+      # @yieldreturn [String, nil] see {#fetch}
+      # @return [Entry, nil] with the key of its bytes, which differs from `key` for bytes of the previous
+      #   version
       def find(key, freshness: FOREVER, latest: nil, &compute)
         started_ns = Clock.monotonic_ns if Events.wanted?
         entry = entry(key)
@@ -65,15 +68,16 @@ module Castellan
         filled(key, freshness, latest, stale, started_ns, &compute)
       end
 
-      # @return [Entry, nil] what is kept, also after its end
+      # @param key [String]
+      # @return [Entry, nil] the stored entry, even if it has expired
       def entry(key)
         Entry.load(key, @store.read_multi([key])[key]) unless Castellan.off?
       end
 
       # @param latest [String] see {#find}
-      # @param seconds [Float] for which the current version has been unknown
+      # @param seconds [Float] how long the current version has been unknown
       # @param freshness [Freshness] with `stale_if_error`
-      # @return [String, nil] the key of the last version, if its bytes may be served in place of an error
+      # @return [String, nil] the key of the last version, if its bytes may replace an error
       def last_key(latest, seconds, freshness)
         started_ns = Clock.monotonic_ns if Events.wanted?
         key = entry(latest)&.bytes or return
@@ -89,14 +93,14 @@ module Castellan
       # Reads bytes that never expire, without the steps and events of {#find}.
       # @param key [String]
       # @yieldparam entry [Entry]
-      # @return [Object, nil] what the block made of the entry; a store in this process keeps it
+      # @return [Object, nil] the value of the block, which a store in this process caches
       def decoded(key)
         @store.decoded(key) { |kept| (entry = Entry.load(key, kept)) && yield(entry) }
       end
 
       private
 
-      # Bytes after their end, and the seconds since then.
+      # An expired or replaced entry, and the seconds since then.
       Stale = Struct.new(:entry, :seconds) do
         def usable?(limit) = !limit.nil? && seconds <= limit
       end
@@ -107,7 +111,8 @@ module Castellan
         entry
       end
 
-      # Exponential in the distance to the end, in units of what the computation costs: one reader in time, rarely two.
+      # The probability falls exponentially with the time left, measured in costs of the computation: usually
+      # one reader recomputes in time, rarely two.
       def refreshed(entry, freshness, latest, left_ms, started_ns, &compute)
         early = -Math.log(@random.call) * entry.cost_ms >= left_ms
         return hit(entry, started_ns) if !early || @flights.running?(entry.key)
@@ -117,10 +122,10 @@ module Castellan
           leased(entry.key, -> { entry }) { computed(entry.key, freshness, latest, than: entry, &compute) }
         end || entry
       rescue StandardError
-        entry # it has not ended yet; the next reader tries again
+        entry # it has not expired yet; the next reader tries again
       end
 
-      # One of many threads computes; the others wait for it, or are served what is stale.
+      # One thread computes; the others wait for it, or get a stale entry if it fails.
       def filled(key, freshness, latest, stale, started_ns, &compute)
         mine = false
         found = @flights.run(key) do
@@ -143,7 +148,7 @@ module Castellan
         freshness.expires_in.nil? || entry.age_ms < freshness.expires_in * 1000
       end
 
-      # @param otherwise [#call] what another process makes; nil: compute
+      # @param otherwise [#call] returns the entry of the process that holds the lease; nil: compute
       # @yieldreturn [Entry, nil]
       def leased(key, otherwise)
         return yield unless @leases
@@ -163,7 +168,7 @@ module Castellan
         @store.compare_and_delete(lease, token)
       end
 
-      # @param than [Entry, nil] what is to be replaced before its end
+      # @param than [Entry, nil] an entry to replace before it expires
       def computed(key, freshness, latest, than: nil)
         other = entry(key) if @leases # another process may have written it before the lease was taken
         return other if other && fresh?(other, freshness) && other.made_ms != than&.made_ms
@@ -182,7 +187,7 @@ module Castellan
         made
       end
 
-      # Notes which version is the last one.
+      # Stores the key of the last version.
       def point(latest, made, freshness)
         pointer = Entry.new(latest, made.key, made_ms: made.made_ms, cost_ms: 0)
         @store.write_multi({ latest => pointer.dump }, ttl: freshness.ttl)
@@ -208,7 +213,7 @@ module Castellan
         end
       end
 
-      # @return [Stale, nil] the bytes that ended last, under this key or of the version before
+      # @return [Stale, nil] the expired entry under this key, or that of the previous version
       def stale(entry, left_ms, freshness, latest)
         return unless freshness.stale?
         return Stale.new(entry, -left_ms / 1000.0) if entry
@@ -220,7 +225,7 @@ module Castellan
         Stale.new(entry, seconds_since_replaced(before, freshness))
       end
 
-      # The version was replaced when a reader noticed it first; that is noted as long as the bytes may be kept.
+      # A version counts as replaced when a reader first notices it. That time is stored as long as the bytes.
       def seconds_since_replaced(key, freshness)
         mark = "#{key}:replaced"
         @store.write_multi({ mark => Clock.wall_ms.to_s }, ttl: freshness.ttl, if_absent: true)

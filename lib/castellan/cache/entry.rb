@@ -4,24 +4,24 @@ require "zlib"
 
 module Castellan
   module Cache
-    # Bytes as a layer keeps them: when they were made, and how long that took. Frozen.
+    # Holds cached bytes, the time they were made, and how long that took. Frozen.
     #
-    #   entry = Entry.new(bytes, made_ms: Clock.wall_ms, cost_ms: 7)
+    #   entry = Entry.new(key, bytes, made_ms: Clock.wall_ms, cost_ms: 7)
     #   Entry.load(key, entry.dump)     # => the same; the bytes are not copied
     #   Entry.load(key, "anything else") # => nil, a miss; so are the bytes of another key
     #
-    # The checksum of the key and the number of bytes are kept, because a connection that was interrupted in the middle of a
-    # response can return the value of another key, or a part.
+    # The binary form includes a checksum of the key and the number of bytes, because a connection that was
+    # interrupted in the middle of a response can return the value of another key, or part of it.
     class Entry
       MAGIC = "CL\x02\x00".b.freeze
       HEADER = "a4L>Q>Q>L>" # the magic, the checksum of the key, how many bytes, milliseconds since 1970, milliseconds
       HEADER_BYTESIZE = 28
       private_constant :MAGIC, :HEADER, :HEADER_BYTESIZE
 
-      # @return [String] the key under which the bytes are kept
+      # @return [String] the key of the bytes in the store
       # @return [String]
-      # @return [Integer] of the wall clock, because processes share it
-      # @return [Integer]
+      # @return [Integer] milliseconds since 1970, because processes share this clock
+      # @return [Integer] milliseconds that the computation took
       attr_reader :key, :bytes, :made_ms, :cost_ms
 
       def initialize(key, bytes, made_ms:, cost_ms:)
@@ -43,13 +43,13 @@ module Castellan
         new(key, kept.byteslice(HEADER_BYTESIZE, kept.bytesize), made_ms: made_ms, cost_ms: cost_ms)
       end
 
-      # @return [String] binary and frozen, without spare capacity, because a MemoryStore keeps this object
+      # @return [String] binary and frozen, without spare capacity, because a MemoryStore stores this object
       def dump
         kept = String.new(capacity: HEADER_BYTESIZE + @bytes.bytesize, encoding: Encoding::BINARY)
         (kept << [MAGIC, Zlib.crc32(@key), @bytes.bytesize, @made_ms, [@cost_ms, 0xffff_ffff].min].pack(HEADER) << @bytes.b).freeze
       end
 
-      # @return [Integer] milliseconds; 0 where another machine's clock is ahead
+      # @return [Integer] milliseconds; 0 if another machine's clock is ahead
       def age_ms(now_ms = Clock.wall_ms) = [now_ms - @made_ms, 0].max
     end
   end

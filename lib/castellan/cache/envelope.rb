@@ -2,17 +2,17 @@
 
 module Castellan
   module Cache
-    # The kept form of a document: its bytes, where the viewer's values go, and whether the requested record exists. Frozen.
+    # Holds a cached document and the positions of the viewer's values in its bytes. Frozen.
     #
     #   envelope = Envelope.new(body: "{\"read\":}", cuts: "a8a*", numbers: [0], ids: ["7"])
     #   bytes = envelope.dump
     #   Envelope.load(bytes).body      # the same bytes, not copied
     #   Envelope.load("anything else") # => nil, a miss
     #
-    # A binary format rather than Marshal, because a shared store is input: nothing can be read from it but parts of the body, small
-    # numbers and ids. Bytes of another version or length are nil.
+    # The format is binary and not Marshal, because a shared store is untrusted input: {.load} can only return
+    # parts of the body, small numbers and ids. It returns nil for bytes of another version or length.
     class Envelope
-      # "CE", the format, a zero | 1 where the record exists, else 0 | sizes of the cuts, the numbers, the ids, the sums and the body
+      # "CE", the format, a zero | 1 if the record exists, else 0 | sizes of cuts, numbers, ids, sums and body
       HEADER = "a4CL>L>L>L>Q>"
       HEADER_BYTESIZE = 29
       MAGIC = "CE\x04\x00".b.freeze
@@ -23,17 +23,18 @@ module Castellan
 
       # @return [String] without the viewer's values
       attr_reader :body
-      # @return [String, nil] a format of String#unpack that cuts the body at its holes; nil without holes
+      # @return [String, nil] a String#unpack format that cuts the body at its placeholders; nil if it has
+      #   none
       attr_reader :cuts
-      # @return [Array<Integer>] which value goes into each hole
+      # @return [Array<Integer>] the number of the value for each placeholder
       attr_reader :numbers
-      # @return [Array<String>] whose value that is, as many as there are numbers
+      # @return [Array<String>] the id of the record for each placeholder
       attr_reader :ids
 
-      # @return [Array<Integer>] of a compressed body with holes: see {SplicedGzip}
+      # @return [Array<Integer>] for a compressed body with placeholders: see {SplicedGzip}
       attr_reader :sums
 
-      # @return [Boolean]
+      # @return [Boolean] whether the requested record exists
       attr_reader :found
 
       # @param found [Boolean] false for the document of a single record that does not exist

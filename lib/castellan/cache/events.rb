@@ -2,22 +2,23 @@
 
 module Castellan
   module Cache
-    # Notifies of reads and writes of a layer: the current recording (a profile), and where ActiveSupport is loaded,
-    # the subscribers of "cache.castellan".
+    # Publishes a layer's reads and writes to the current profile and to ActiveSupport::Notifications.
     #
     #   ActiveSupport::Notifications.subscribe("cache.castellan") do |event|
-    #     event.payload   # => { layer: :document, outcome: :hit, bytes: 52_017, age: 12.5, milliseconds: 0.02 }
+    #     event.payload
+    #     # => { layer: :document, outcome: :hit, bytes: 52_017, age: 12.5, milliseconds: 0.02 }
     #   end
     #
-    # Outcomes: `:hit`, `:miss`; then `:fill` (computed and kept), `:wait` (another thread or process computed it),
-    # `:stale` (served after its end, as declared), `:refresh` (computed again before its end), `:error` (served
-    # stale, because the computation raised), `:pass` (computed, and not kept). A key is never part of an event.
+    # Outcomes: `:hit`, `:miss`; then `:fill` (computed and stored), `:wait` (computed by another thread or
+    # process), `:stale` (served after it expired, as declared), `:refresh` (recomputed before it expires),
+    # `:error` (served stale, because the computation raised), `:pass` (computed, not stored). Events never
+    # contain keys.
     module Events
       NAME = "cache.castellan"
 
       module_function
 
-      # @return [Boolean] whether anybody listens; nothing is measured otherwise
+      # @return [Boolean] whether a profile or a subscriber needs events; otherwise nothing is measured
       def wanted?
         Recording.current&.watches_spans? || subscribed?
       end
@@ -25,7 +26,7 @@ module Castellan
       # @param layer [Symbol] :document, :form, :fetch or :http
       # @param outcome [Symbol]
       # @param started_ns [Integer] monotonic
-      # @param bytes [Integer, nil] how many
+      # @param bytes [Integer, nil] number of bytes
       # @param age [Float, nil] seconds since the bytes were made
       def publish(layer, outcome, started_ns, bytes: nil, age: nil)
         ended_ns = Clock.monotonic_ns

@@ -2,17 +2,17 @@
 
 module Castellan
   module Cache
-    # Declares how long kept bytes are used. Frozen; all times are in seconds.
+    # Declares how long cached bytes may be served. Frozen; all times are in seconds.
     #
     #   Freshness.new(expires_in: 300, stale_while_revalidate: 10, stale_if_error: 600)
     #
-    # Bytes that expired, or whose version was replaced, are used for `stale_while_revalidate` more seconds while
-    # somebody computes them again, and for `stale_if_error` if that raises (RFC 5861 has the words). The names and
-    # the meaning are those of the response directives; both are nil by default, so nothing stale is served.
+    # Bytes that expired, or whose version was replaced, are served for `stale_while_revalidate` more seconds
+    # while new ones are computed, and for `stale_if_error` seconds if that raises. Both are named after the
+    # directives of RFC 5861. Both are nil by default, so nothing stale is served.
     class Freshness
-      # @return [Numeric, nil] nil: as long as the store keeps them
-      # @return [Numeric, nil]
-      # @return [Numeric, nil]
+      # @return [Numeric, nil] nil: as long as the store keeps the bytes
+      # @return [Numeric, nil] seconds after that, while new bytes are computed
+      # @return [Numeric, nil] seconds after that, if the computation raises
       attr_reader :expires_in, :stale_while_revalidate, :stale_if_error
 
       # @raise [ArgumentError] for anything but positive seconds or nil
@@ -24,13 +24,13 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean] whether bytes are ever used after their end
+      # @return [Boolean] whether bytes may be served after they expired
       def stale? = @longest.positive?
 
-      # @return [Float] the longest time that bytes are used after their end
+      # @return [Numeric] the longest time that bytes may be served after they expired
       attr_reader :longest
 
-      # @return [Float, nil] how long a store keeps the bytes
+      # @return [Float, nil] how long a store must keep the bytes
       def ttl = @expires_in && (@expires_in + @longest)
 
       private

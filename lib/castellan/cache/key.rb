@@ -8,13 +8,13 @@ module Castellan
     #
     #   Key.for(["users", "SELECT …", "v17", nil]) # => "castellan:1:Vb0…", 44 characters, safe in every store
     #
-    # Unlike a join, it distinguishes `["a", "b"]`, `["ab"]` and `["a", nil, "b"]`. The key is 192 bits of SHA-256, because clients
-    # choose some of the parts and may search for collisions.
+    # Unlike a join, it distinguishes `["a", "b"]`, `["ab"]` and `["a", nil, "b"]`. The key is 192 bits of
+    # SHA-256, because clients choose some of the parts and may search for collisions.
     module Key
-      # @return [Integer] the version of keys and envelopes; no version reads what another one wrote
+      # @return [Integer] the version of keys and envelopes; versions do not read each other's entries
       FORMAT = 1
       PREFIX = "castellan:#{FORMAT}:".freeze
-      LONG = 4096 # bytes; above that OpenSSL's SHA-256 is faster, if the application has loaded it
+      LONG = 4096 # bytes; for more, OpenSSL's SHA-256 is faster, if it is loaded
       private_constant :LONG
 
       module_function

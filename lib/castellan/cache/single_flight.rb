@@ -2,13 +2,14 @@
 
 module Castellan
   module Cache
-    # Lets one thread compute what several request at the same time.
+    # Lets one thread compute a value that several threads request at the same time.
     #
     #   flight = SingleFlight.new(timeout: 10)
-    #   flight.run("users") { render }   # in eight threads at once: renders once and returns the bytes to all eight
+    #   flight.run("users") { render }   # in eight threads at once: renders once, returns the bytes to all
     #
-    # When the computing thread fails or takes longer than the timeout (seconds), the waiting threads compute themselves. So do a
-    # thread that requests the key it is computing, and a forked process, which lacks the computing thread.
+    # If the computing thread fails or takes longer than the timeout (seconds), the waiting threads compute
+    # themselves. So do a thread that requests the key it is computing, and a forked process, which lacks the
+    # computing thread.
     class SingleFlight
       # One running computation.
       class Flight
@@ -52,8 +53,9 @@ module Castellan
       end
 
       # @param key [String]
-      # @yieldparam first [Boolean] false for a thread that has waited in vain
-      # @yieldreturn what to share; nil is not shared
+      # @yieldparam first [Boolean] false for a thread that waited without getting a value
+      # @yieldreturn [Object, nil] the value to share; nil is not shared
+      # @return [Object, nil] the value of this thread's block or of another's
       def run(key)
         own = Flight.new(@mutex)
         flight = board(key, own)
@@ -61,10 +63,11 @@ module Castellan
 
         answer = yield(true)
       ensure
-        land(key, own, answer) if own # an interrupt may come before `flight` is assigned
+        land(key, own, answer) if own # an interrupt may arrive before `flight` is assigned
       end
 
-      # @return [Boolean] whether a thread of this process computes it now
+      # @param key [String]
+      # @return [Boolean] whether a thread of this process is computing the key
       def running?(key)
         @mutex.synchronize { @flights[key]&.running? } || false
       end

@@ -4,14 +4,15 @@ require "zlib"
 
 module Castellan
   module Cache
-    # Writes gzip of a body with holes from pieces that were compressed before.
+    # Builds the gzip of a body with placeholders from precompressed pieces.
     #
-    #   pieces = SplicedGzip.compress(body.unpack(cuts))                       # once, when the document is kept
-    #   SplicedGzip.fill(pieces.bodies, pieces.sums, ["true", "false"])        # for each viewer: one gzip member
+    #   pieces = SplicedGzip.compress(body.unpack(cuts))                  # once per document
+    #   SplicedGzip.fill(pieces.bodies, pieces.sums, ["true", "false"])   # for each viewer: one gzip member
     #
-    # Each piece is deflated by itself (a full flush before and behind it), and each value is a *stored* block between
-    # two pieces (RFC 1951, section 3.2.4). The checksum is combined from those of the pieces. Values of a viewer are thus
-    # never compressed together with the rest, so that the length of a response tells nothing about them (BREACH).
+    # Each piece is deflated separately (with full flushes between them), and each value is a *stored* block
+    # between two pieces (RFC 1951 §3.2.4). The checksum is combined from those of the pieces. A viewer's
+    # values are never compressed together with the rest, so that the length of a response reveals nothing
+    # about them (BREACH).
     module SplicedGzip
       HEADER = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03".b.freeze # deflate, no name, no time, Unix (RFC 1952)
       LONGEST_BLOCK = 65_535
@@ -20,7 +21,8 @@ module Castellan
 
       module_function
 
-      # @return [Pieces] deflated, and checksum and length of each as they were
+      # @param pieces [Array<String>]
+      # @return [Pieces] the deflated pieces, and the checksum and length of each before compression
       def compress(pieces)
         deflate = Zlib::Deflate.new(Compression::GZIP_LEVEL, -Zlib::MAX_WBITS)
         last = pieces.size - 1
@@ -30,10 +32,10 @@ module Castellan
         deflate&.close
       end
 
-      # @param bodies [Array<String>]
-      # @param sums [Array<Integer>]
-      # @param values [Array<String>] one fewer than there are bodies
-      # @return [String] binary: a gzip member
+      # @param bodies [Array<String>] of {Pieces}
+      # @param sums [Array<Integer>] of {Pieces}
+      # @param values [Array<String>] one fewer than bodies
+      # @return [String] a gzip member, binary
       def fill(bodies, sums, values)
         written = HEADER + bodies.first
         checksum, size = sums

@@ -2,15 +2,17 @@
 
 module Castellan
   module HTTP
-    # The header fields of one declaration about caches outside of the application (RFC 9111, section 5.2.2; RFC 5861; RFC 8246;
-    # RFC 9213). Frozen.
+    # Builds Cache-Control and CDN-Cache-Control fields from one declaration. Frozen.
     #
     #   policy = CacheControl.new(max_age: 60, s_maxage: 600, stale_while_revalidate: 30)
-    #   policy.shared    # => { "cache-control" => "public, max-age=60, s-maxage=600, stale-while-revalidate=30" }
+    #   policy.shared
+    #   # => { "cache-control" => "public, max-age=60, s-maxage=600, stale-while-revalidate=30" }
     #   policy.private   # => { "cache-control" => "private, max-age=60, stale-while-revalidate=30" }
     #   CacheControl.new.shared   # => { "cache-control" => "public, no-cache" }
+    #
+    # See RFC 9111 §5.2.2, RFC 5861, RFC 8246 and RFC 9213.
     class CacheControl
-      # Option => directive, in the order in which they are written.
+      # Option => directive, in output order.
       SECONDS = { max_age: "max-age", s_maxage: "s-maxage", stale_while_revalidate: "stale-while-revalidate",
                   stale_if_error: "stale-if-error" }.freeze
       CDN = %i[max_age stale_while_revalidate stale_if_error].freeze
@@ -20,10 +22,13 @@ module Castellan
       # @return [Hash{String => String}] the fields of a response to one viewer
       attr_reader :shared, :private
 
-      # @param immutable [Boolean] whether clients need not ask again while the response is fresh (RFC 8246)
-      # @param cdn [Hash, nil] `max_age:`, `stale_while_revalidate:`, `stale_if_error:` of the field CDN-Cache-Control (RFC 9213)
-      # @param seconds [Hash{Symbol => Numeric}] `max_age:`, `s_maxage:`, `stale_while_revalidate:`, `stale_if_error:`
-      # @raise [ConfigurationError] for another directive, or seconds that are not a number from 0
+      # @param immutable [Boolean] whether clients may skip revalidation while the response is fresh (RFC
+      #   8246)
+      # @param cdn [Hash, nil] `max_age:`, `stale_while_revalidate:`, `stale_if_error:` for CDN-Cache-Control
+      #   (RFC 9213)
+      # @param seconds [Hash{Symbol => Numeric}] `max_age:`, `s_maxage:`, `stale_while_revalidate:`,
+      #   `stale_if_error:`
+      # @raise [ConfigurationError] for an unknown directive, or seconds that are not a number of at least 0
       def initialize(immutable: false, cdn: nil, **seconds)
         unknown = seconds.keys - SECONDS.keys
         refuse(unknown) if unknown.any?

@@ -2,19 +2,19 @@
 
 module Castellan
   module HTTP
-    # Chooses the content coding of a response (RFC 9110, section 12.5.3).
+    # Chooses the content coding of a response (RFC 9110 §12.5.3).
     #
     #   ContentCoding.choose("gzip, br;q=0.5", %w[br gzip])      # => "gzip"
     #   ContentCoding.choose("identity, gzip;q=0.1", %w[gzip])   # => nil: send it as it is
     #
-    # A header of more than 500 bytes or of more than 20 codings is not read, and costs nothing: the response is sent as it is.
+    # Ignores a field of more than 500 bytes or more than 20 codings; the response is then sent uncompressed.
     module ContentCoding
       LONGEST = 500
       MOST = 20
       WEIGHT = /\A\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*\z/i
       NONE = {}.freeze
       IDENTITY = "identity"
-      # Most clients send one of few fields; longer ones are read each time.
+      # Most clients send one of a few values. Longer ones are parsed for each request.
       SHORT = 100
       CHOSEN = BoundedCache.new
       private_constant :LONGEST, :MOST, :WEIGHT, :NONE, :IDENTITY, :SHORT, :CHOSEN
@@ -23,7 +23,7 @@ module Castellan
 
       # @param accept_encoding [String, nil] the header field
       # @param offered [Array<String>] codings in lower case, preferred first
-      # @return [String, nil] one of them; nil for no coding
+      # @return [String, nil] one of the offered codings; nil for none
       def choose(accept_encoding, offered)
         return if accept_encoding.nil? || accept_encoding.bytesize > LONGEST
         return chosen(accept_encoding, offered) if accept_encoding.bytesize > SHORT

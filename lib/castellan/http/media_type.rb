@@ -12,7 +12,7 @@ module Castellan
     # Quoted strings may contain commas and semicolons. A list skips invalid members and reads at most 64.
     MediaType = Struct.new(:type, :parameters, :q) do
       # @param value [String, nil] Content-Type header
-      # @return [MediaType, nil] nil if it is invalid
+      # @return [MediaType, nil] nil if the value is invalid
       def self.parse(value)
         scanner = StringScanner.new(value.to_s.b)
         media_type = read(scanner)
@@ -32,7 +32,7 @@ module Castellan
         found
       end
 
-      # Reads up to a comma or the end; for an invalid media type, returns nil and leaves the scanner inside
+      # Reads up to a comma or the end. For an invalid media type, returns nil and leaves the scanner inside
       # it.
       def self.read(scanner)
         scanner.skip(/[ \t]+/)
@@ -64,7 +64,7 @@ module Castellan
       private_class_method :read, :read_value, :weighted
 
       # @param other [String] media type, such as "application/json"
-      # @return [Boolean] whether this range includes it
+      # @return [Boolean] whether this range includes the media type
       def covers?(other)
         type == other || type == "*/*" || (type.end_with?("/*") && other.start_with?(type.delete_suffix("*")))
       end

@@ -12,7 +12,7 @@ module Castellan
     # Frozen. A type with an extension (`ext`) that is not supported is rejected; profiles are ignored.
     class Negotiation
       JSON_API = "application/vnd.api+json"
-      # Longer header fields are read in each request.
+      # Longer header fields are parsed for each request.
       LONGEST = 300
       private_constant :LONGEST
 
@@ -38,8 +38,8 @@ module Castellan
       end
 
       # @param content_type [String, nil] Content-Type header of a request with a body
-      # @param extension [String, nil] the extension that it must name
-      # @return [String, nil] nil if it is not supported
+      # @param extension [String, nil] an extension that the type must name
+      # @return [String, nil] nil if the type is not supported
       def request_type(content_type, extension: nil)
         media_type = MediaType.parse(content_type)
         return unless media_type && @types.include?(media_type.type) && usable?(media_type)

@@ -10,7 +10,7 @@ module Castellan
     #   Preconditions.evaluate(method: "PATCH", headers: { "if-match" => "\"v16\"" }, etag: "\"v17\"")
     #   # => :precondition_failed
     #
-    # Call it only if the response would otherwise be 2xx (§13.2.1), before the body is rendered. An invalid
+    # Call it before rendering the body, and only if the response would otherwise be 2xx (§13.2.1). An invalid
     # list of tags matches nothing. Dates are ignored, because Castellan sends no Last-Modified.
     module Preconditions
       WITHOUT_CONDITIONS = %w[CONNECT OPTIONS TRACE].freeze
@@ -20,7 +20,7 @@ module Castellan
 
       module_function
 
-      # Checks If-Match, then If-None-Match (precedence of RFC 9110 §13.2.2).
+      # Checks If-Match, then If-None-Match, in the order of RFC 9110 §13.2.2.
       #
       # @param method [String] "GET"
       # @param headers [#[]] Rack environment, Hash with lower-case names, or Rails' headers

@@ -8,7 +8,7 @@ module Castellan
     #   stored.remaining(now)  # => 47.7; negative when it is stale
     #   StoredResponse.load(stored.dump)
     #
-    # The binary form is not Marshal, because a shared store is untrusted input. {load} returns nil for
+    # The binary form is not Marshal, because a shared store is untrusted input. {.load} returns nil for
     # anything that {#dump} did not write.
     class StoredResponse
       MAGIC = "CHR2"

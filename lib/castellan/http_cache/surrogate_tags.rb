@@ -4,8 +4,8 @@ module Castellan
   class HTTPCache
     # Reads a response's tags: surrogate keys (Surrogate-Key, xkey, Cache-Tag) and groups (RFC 9875).
     #
-    #  SurrogateTags.keys({ "surrogate-key" => "posts post-1" }, "https://example.com")
-    #  # => keys of two entries in the store
+    #   SurrogateTags.keys({ "surrogate-key" => "posts post-1" }, "https://example.com")
+    #   # => keys of two entries in the store
     #
     # Groups belong to one origin, surrogate keys to all origins.
     module SurrogateTags
