@@ -4,7 +4,7 @@ require_relative "errors"
 require_relative "clock"
 
 module Castellan
-  # Removes documents from the proxies and CDNs in front of the application when a record in them has changed.
+  # Removes documents from proxies and CDNs when one of their records changes.
   #
   #   PURGE = Castellan::Purge.new(ActiveRecord::Base, Castellan::Purge::Varnish.new("http://127.0.0.1:6081"))
   #
@@ -15,22 +15,23 @@ module Castellan
   #   PURGE.install(PostResource)              # once, in a migration: triggers
   #   PURGE.start                              # in one process: a thread that sends what the triggers note
   #
-  # A trigger notes each changed row in the table `castellan_purges`, in the transaction that changes it, whoever changes it. A note is
-  # deleted when every proxy has taken it, so nothing is lost while a proxy is away. A document under way during a change may be stored
-  # after the purge, so each purge is sent once more after `again_after` seconds.
+  # A trigger writes a note for each changed row into the table `castellan_purges`, in the transaction of the
+  # change, even if another program changes the row. A note is deleted after every proxy has accepted it, so
+  # no purge is lost while a proxy is down. A proxy may receive a document during a change and store it after
+  # the purge, so each purge is sent once more after `again_after` seconds.
   class Purge
-    # A proxy did not take a purge.
+    # Raised if a proxy does not accept a purge.
     class Error < Castellan::Error; end
 
-    # @return [Array<#purge>]
+    # @return [Array<#purge>] the proxies and CDNs
     attr_reader :proxies
 
     # @param source [Class, Object] ActiveRecord::Base or a subclass, or a Sequel::Database
-    # @param proxies [#purge, Array<#purge>] {Varnish}, {Refresh} (nginx, HAProxy), {Fastly}, {Cloudflare}, or an
-    #   object with `purge(tags)` that raises when it failed
+    # @param proxies [#purge, Array<#purge>] {Varnish}, {Refresh} (nginx, HAProxy), {Fastly}, {Cloudflare}, or
+    #   an object with `purge(tags)` that raises on failure
     # @param again_after [Numeric, nil] seconds after which a purge is sent once more; nil: never
-    # @param log [#call, nil] called with a line when a proxy fails; default standard error
-    # @raise [ConfigurationError]
+    # @param log [#call, nil] called with a line when a proxy fails; default: standard error
+    # @raise [ConfigurationError] if there is no proxy, or one does not respond to `purge`
     def initialize(source, proxies, again_after: 1, log: nil)
       @proxies = (proxies.is_a?(Array) ? proxies.dup : [proxies]).freeze
       wrong = @proxies.reject { |proxy| proxy.respond_to?(:purge) }
@@ -43,16 +44,18 @@ module Castellan
       @noting.each { |proxy| proxy.keep_in(@outbox) }
     end
 
-    # Installs the triggers of the resources' tables, and of the tables that their relationships and paths read. Idempotent; on SQLite
-    # install again after a column was added.
+    # Installs triggers on the resources' tables and on those that their relationships and paths read.
+    #
+    # Idempotent. On SQLite, call it again after adding a column.
     # @param resources [Array<Class>]
-    # @param tables [Array<String>] others that their scopes and filters read
+    # @param tables [Array<String>] other tables that the resources' scopes and filters read
     def install(*resources, tables: [])
       @outbox.install({ **tables.to_h { |table| [table, []] }, **Tags.tables(resources.map(&:definition)) })
     end
 
-    # Removes the triggers, and the tables of the notes.
-    # @param resources [Array<Class>] as given to {#install}
+    # Removes the triggers, and drops the tables `castellan_purges` and `castellan_urls`.
+    # @param resources [Array<Class>] those passed to {#install}
+    # @param tables [Array<String>] those passed to {#install}
     def uninstall(*resources, tables: [])
       @outbox.uninstall(tables + Tags.tables(resources.map(&:definition)).keys)
     end
@@ -60,7 +63,8 @@ module Castellan
     # @param rendering [Document::Rendering]
     # @param env [Hash] Rack's environment
     # @param vary [String] the header field Vary of the response
-    # @return [Boolean] whether every change of the document is noted: its tables are known, each has its trigger, and its URL can be noted
+    # @return [Boolean] whether triggers note every change of the document: its tables are known, each has a
+    #   trigger, and its URL can be stored if a proxy needs it
     def covers?(rendering, env, vary)
       tables = rendering.tables
       !tables.nil? && @outbox.notes?(tables) && (@noting.empty? || (@noting.all? { |proxy| proxy.notes?(env, vary) } && @outbox.room?))
@@ -69,7 +73,7 @@ module Castellan
     # @param rendering [Document::Rendering]
     # @param env [Hash] Rack's environment
     # @param vary [String] the header field Vary of the response
-    # @return [Hash{String => String}] the header fields that name the records
+    # @return [Hash{String => String}] the header fields with the tags of the records
     def headers(rendering, env, vary)
       tags = Tags.digests(Tags.new(rendering).to_a)
       @noting.each { |proxy| proxy.note(tags, env, vary) }
@@ -88,9 +92,9 @@ module Castellan
       @worker = nil
     end
 
-    # Sends what is noted now, in this thread.
-    # @return [Integer] how many notes were sent
-    # @raise [Error] if a proxy fails; the notes stay
+    # Sends the current notes, in this thread.
+    # @return [Integer] number of notes sent
+    # @raise [Error] if a proxy fails; its notes stay in the table
     def call
       Worker.new(@outbox, @proxies, again_after: nil, log: @log).send_noted
     end

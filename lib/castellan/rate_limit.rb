@@ -16,37 +16,41 @@ rescue LoadError => error
 end
 
 module Castellan
-  # Limits the requests of each client, with rack-attack, and sends clients what is left. A Rack middleware.
+  # Limits the requests of each client, with rack-attack. A Rack middleware.
   #
-  #   use Castellan::RateLimit, limit: 300, period: 60, store: Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"])
+  #   store = Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"])
+  #   use Castellan::RateLimit, limit: 300, period: 60, store: store
   #
-  # Above the limit the answer is a 429 with Retry-After and a JSON:API error document. Every answer has RateLimit-Policy and RateLimit
-  # (draft-ietf-httpapi-ratelimit-headers). A store that fails lets requests pass.
+  # Above the limit, clients get a 429 with Retry-After and a JSON:API error document. Responses have
+  # RateLimit-Policy and RateLimit, with the remaining requests (draft-ietf-httpapi-ratelimit-headers). If the
+  # store fails, requests pass.
   class RateLimit
     MOST_COST = 100
     private_constant :MOST_COST
 
-    # What {RateLimit} counts a request of {Castellan.app} as by default: one, and one more for each included path, and for each hundred
-    # records of the page.
+    # The default cost of a request to {Castellan.app}: one, plus one for each included path and for each
+    # hundred records of the page.
     COST = lambda do |request|
       include = request.params["include"]
       page = request.params["page"]
       size = page.is_a?(Hash) ? page["size"].to_i : 0
       1 + (include.is_a?(String) ? include.count(",") + 1 : 0) + (size / 100)
-    rescue StandardError # parameters that cannot be read are answered with 400 by the application
+    rescue StandardError # the application answers unreadable parameters with 400
       1
     end
 
-    # @param app [#call]
-    # @param limit [Integer] the cost of the requests that a client may send in a period
+    # @param app [#call] Rack application
+    # @param limit [Integer] the total cost of the requests that a client may send in a period
     # @param period [Integer] seconds
-    # @param by [Symbol, #call] `:address` (an IPv6 address counts by its /64; `Rack::Request.ip_filter` names trusted proxies), `:token`
-    #   (the Authorization field, or the address without one; a client that invents tokens is not limited, so put it behind another limit
-    #   by address), or called with a Rack::Request, returns what tells clients apart; nil: not limited
-    # @param cost [Integer, #call] of a request, 1 to 100; called with a Rack::Request; default: {COST}
-    # @param store [Object, nil] see {Store.for}; nil: what `Rack::Attack.cache.store` is, in Rails its cache
-    # @param name [String] tells several limits apart
-    # @raise [ConfigurationError]
+    # @param by [Symbol, #call] identifies the client. `:address`: the IP address, or the /64 of an IPv6
+    #   address; set trusted proxies with `Rack::Request.ip_filter`. `:token`: the Authorization field, or the
+    #   address without one; a client that invents tokens is not limited, so add another limit by address. A
+    #   callable gets a Rack::Request and returns the client's key; nil: not limited
+    # @param cost [Integer, #call] of a request, 1 to 100; a callable gets a Rack::Request; default: {COST}
+    # @param store [Object, nil] see {Store.for}; nil: `Rack::Attack.cache.store`, in Rails its cache
+    # @param name [String] distinguishes several limits
+    # @param log [#call, nil] called with a line when the store fails
+    # @raise [ConfigurationError] if an option is invalid
     def initialize(app, limit:, period:, by: :address, cost: COST, store: nil, name: "default", log: nil)
       [limit, period].each { |number| whole!(number) }
       @app = app
@@ -100,7 +104,7 @@ module Castellan
       "unknown"
     end
 
-    # As those of Rack::Attack, periods begin at multiples of their length.
+    # Like those of Rack::Attack, periods begin at multiples of their length.
     def rest
       @period - (Time.now.to_i % @period)
     end

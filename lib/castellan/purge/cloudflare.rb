@@ -5,10 +5,12 @@ require_relative "requests"
 
 module Castellan
   class Purge
-    # Purges documents from Cloudflare by the tags of Cache-Tag
-    # (https://developers.cloudflare.com/cache/how-to/purge-cache/purge-by-tags/).
+    # Purges documents from Cloudflare by the tags in Cache-Tag.
     #
-    #   Cloudflare.new(zone: "023e105f4ecef8ad9ca31a8372d0c353", token: ENV.fetch("CLOUDFLARE_TOKEN")).purge(%w[posts/7])
+    #   zone = "023e105f4ecef8ad9ca31a8372d0c353"
+    #   Cloudflare.new(zone: zone, token: ENV.fetch("CLOUDFLARE_TOKEN")).purge(%w[posts/7])
+    #
+    # See https://developers.cloudflare.com/cache/how-to/purge-cache/purge-by-tags/.
     class Cloudflare
       MOST_TAGS = 30 # in one request
       private_constant :MOST_TAGS
@@ -16,6 +18,7 @@ module Castellan
       # @param zone [String] the id of the zone
       # @param token [String] an API token with the permission Cache Purge
       # @param url [String] of the API
+      # @param timeout [Numeric] seconds for each request
       def initialize(zone:, token:, url: "https://api.cloudflare.com", timeout: 5)
         @path = "/client/v4/zones/#{zone}/purge_cache"
         @fields = { "authorization" => "Bearer #{token}", "content-type" => "application/json" }
@@ -23,7 +26,7 @@ module Castellan
       end
 
       # @param tags [Array<String>]
-      # @raise [Error]
+      # @raise [Error] if Cloudflare does not accept the purge
       def purge(tags)
         @requests.call(tags.each_slice(MOST_TAGS).map { |slice|
           Net::HTTP::Post.new(@path, @fields).tap { |request| request.body = JSON.generate(tags: slice) }

@@ -5,17 +5,21 @@ require_relative "requests"
 
 module Castellan
   class Purge
-    # Purges documents from Fastly by the tags of Surrogate-Key (https://www.fastly.com/documentation/reference/api/purging/).
+    # Purges documents from Fastly by the tags in Surrogate-Key.
     #
     #   Fastly.new(service: "SU1Z0isxPaozGVKXdv0eY", token: ENV.fetch("FASTLY_TOKEN")).purge(%w[posts/7])
+    #
+    # See https://www.fastly.com/documentation/reference/api/purging/.
     class Fastly
       MOST_KEYS = 256 # in one request
       private_constant :MOST_KEYS
 
       # @param service [String] the id of the service
-      # @param token [String] an API token that may purge
-      # @param soft [Boolean] whether documents become stale, and may be sent while a new one is fetched
+      # @param token [String] an API token with permission to purge
+      # @param soft [Boolean] whether a purge only marks documents as stale, so that Fastly may send them
+      #   while it fetches new ones
       # @param url [String] of the API
+      # @param timeout [Numeric] seconds for each request
       def initialize(service:, token:, soft: false, url: "https://api.fastly.com", timeout: 5)
         @path = "/service/#{service}/purge"
         @fields = { "fastly-key" => token, "content-type" => "application/json", "accept" => "application/json" }
@@ -24,7 +28,7 @@ module Castellan
       end
 
       # @param tags [Array<String>]
-      # @raise [Error]
+      # @raise [Error] if Fastly does not accept the purge
       def purge(tags)
         @requests.call(tags.each_slice(MOST_KEYS).map { |slice|
           Net::HTTP::Post.new(@path, @fields).tap { |request| request.body = JSON.generate(surrogate_keys: slice) }

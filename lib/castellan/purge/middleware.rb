@@ -2,17 +2,17 @@
 
 module Castellan
   class Purge
-    # Purges {HTTPCache}, the middleware, by tags.
+    # Purges documents from the middleware {HTTPCache} by their tags.
     #
     #   Castellan::Purge.new(ActiveRecord::Base, Castellan::Purge::Middleware.new(store))
     class Middleware
-      # @param store [Object] the {Store} of the middleware, shared by the processes
+      # @param store [Object] the {Store} of the middleware, which the processes share
       def initialize(store)
         @store = store
       end
 
       # @param tags [Array<String>]
-      # @raise [Error] if the store did not take it
+      # @raise [Error] if the store fails
       def purge(tags)
         HTTPCache.purge_tags(*tags, store: @store) or raise Error, "the store of HTTPCache does not answer"
       end

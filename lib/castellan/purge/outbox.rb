@@ -2,12 +2,14 @@
 
 module Castellan
   class Purge
-    # The table `castellan_purges` with the notes of the triggers, and `castellan_urls` with the URLs of documents, for proxies that
-    # cannot purge by tags. Thread-safe.
+    # Reads and writes the tables `castellan_purges` and `castellan_urls`. Thread-safe.
+    #
+    # `castellan_purges` has the notes of the triggers; `castellan_urls` has the URLs of documents, for
+    # proxies that cannot purge by tags.
     class Outbox
       BATCH = 500
       LONGEST = 30 * 86_400 # seconds
-      MOST_ROWS = 1_000_000 # of castellan_urls: clients write URLs
+      MOST_ROWS = 1_000_000 # of castellan_urls: clients can invent URLs
       COUNTED_FOR = 60 * 1_000_000_000 # nanoseconds
       FORGET_EVERY = 3_600 * 1_000_000_000 # nanoseconds: the statement reads the whole table
       private_constant :BATCH, :LONGEST, :MOST_ROWS, :COUNTED_FOR, :FORGET_EVERY
@@ -30,7 +32,8 @@ module Castellan
         @installed = nil
       end
 
-      # @return [Boolean] whether every change of the tables is noted
+      # @param tables [Array<String>]
+      # @return [Boolean] whether all of the tables have triggers
       def notes?(tables)
         return true if @installed && (tables - @installed).empty?
 
@@ -51,8 +54,10 @@ module Castellan
         @connections.execute(["DELETE FROM castellan_purges WHERE id IN (#{ids.join(", ")})"]) if ids.any?
       end
 
-      # Waits until there may be a note: on PostgreSQL for a notification, on SQLite for `poll` seconds.
-      # @yield when listening has begun
+      # Waits for notes: on PostgreSQL for a notification, on SQLite for `poll` seconds.
+      # @param seconds [Numeric] longest wait for a notification
+      # @param poll [Numeric] seconds
+      # @yield after LISTEN, so that the block can send notes that arrived before
       def wait(seconds, poll: 0.02)
         return sleep(poll) unless postgres?
 
@@ -74,7 +79,7 @@ module Castellan
                               "ON CONFLICT (tag, url, fields) DO UPDATE SET at = excluded.at"])
       end
 
-      # @return [Boolean] whether further URLs can be remembered, as of the last minute
+      # @return [Boolean] whether the table has room for more URLs; counted at most once a minute
       def room?
         now = Clock.monotonic_ns
         return @room if @counted && now - @counted < COUNTED_FOR
@@ -83,7 +88,8 @@ module Castellan
         @room = @connections.with { |raw| rows(raw, "SELECT count(*) FROM castellan_urls") }.flatten.first.to_i < MOST_ROWS
       end
 
-      # Deletes the URLs that were not answered for a long time, at most once an hour. No proxy keeps a document for so long.
+      # Deletes URLs without a request for 30 days, at most once an hour. No proxy keeps a document for so
+      # long.
       def forget_urls
         now = Clock.monotonic_ns
         return if @forgotten && now - @forgotten < FORGET_EVERY
@@ -93,7 +99,7 @@ module Castellan
       end
 
       # @param tags [Array<String>]
-      # @return [Array<Array(String, String)>] URLs and fields of documents with one of the tags
+      # @return [Array<Array(String, String)>] the URLs and fields of documents with any of the tags
       def urls(tags)
         list = tags.map { |tag| Triggers.literal(tag) }.join(", ")
         @connections.with { |raw| rows(raw, "SELECT DISTINCT url, fields FROM castellan_urls WHERE tag IN (#{list})") }

@@ -5,17 +5,19 @@ require_relative "requests"
 
 module Castellan
   class Purge
-    # Replaces documents in nginx or HAProxy, which cannot purge by tags: asks them for each URL whose document has one of the tags,
-    # with `Cache-Control: no-cache`. The configuration that `castellan proxy nginx` or `haproxy` prints asks the application then, and
-    # stores the answer in place of the old one. The URLs are kept in the table `castellan_urls`.
+    # Refreshes documents in nginx or HAProxy, which cannot purge by tags.
     #
     #   Refresh.new("http://127.0.0.1:8080").purge(%w[posts/7])
+    #
+    # Requests each URL whose document has one of the tags, with `Cache-Control: no-cache`. With the
+    # configuration that `castellan proxy nginx` or `castellan proxy haproxy` prints, the proxy then forwards
+    # the request to the application and replaces the old document. The table `castellan_urls` keeps the URLs.
     class Refresh
       LONGEST = 2_500 # bytes of a URL and its fields: an index of PostgreSQL takes 2,704
       URL = /\A[\x21-\x7e]*\z/n
       private_constant :LONGEST, :URL
 
-      # @param url [String] of the proxy, as this process reaches it
+      # @param url [String] of the proxy, as seen from this process
       # @param timeout [Numeric] seconds for each URL
       def initialize(url, timeout: 5)
         @requests = Requests.new(url, seconds: timeout)
@@ -28,24 +30,24 @@ module Castellan
       end
 
       # @param env [Hash] Rack's environment
-      # @param vary [String]
-      # @return [Boolean] whether the document of this request can be noted
+      # @param vary [String] the header field Vary of the response
+      # @return [Boolean] whether the URL of this request can be stored
       def notes?(env, vary)
         path = path(env)
         fields = fields(env, vary)
         path.match?(URL) && fields.values.all?(&:ascii_only?) && path.bytesize + JSON.generate(fields).bytesize <= LONGEST
       end
 
-      # Called with each document that the proxy may store.
+      # Stores the URL of a document that the proxy may store.
       # @param tags [Array<String>]
       # @param env [Hash] Rack's environment
-      # @param vary [String]
+      # @param vary [String] the header field Vary of the response
       def note(tags, env, vary)
         @outbox.remember(tags, path(env), JSON.generate(fields(env, vary)))
       end
 
       # @param tags [Array<String>]
-      # @raise [Error]
+      # @raise [Error] if the proxy fails
       def purge(tags)
         @outbox.forget_urls
         @requests.call(@outbox.urls(tags).map { |path, fields|

@@ -5,13 +5,13 @@ require "uri"
 
 module Castellan
   class Purge
-    # Sends a proxy's requests over one connection at a time.
+    # Sends a batch of requests to a proxy over one connection.
     #
     #   Requests.new("http://127.0.0.1:6081", seconds: 2).call([Net::HTTP::Get.new("/")])
     class Requests
       # @param url [String] of the proxy
-      # @param seconds [Numeric] after which a request has failed
-      # @raise [ConfigurationError]
+      # @param seconds [Numeric] timeout of a request
+      # @raise [ConfigurationError] if the URL is not one of http or https
       def initialize(url, seconds:)
         @uri = url.to_s.match?(%r{\Ahttps?://}) && URI.parse(url)
         @seconds = seconds
@@ -19,8 +19,8 @@ module Castellan
       end
 
       # @param requests [Array<Net::HTTPRequest>]
-      # @param missing [Boolean] whether 4xx is a success: what is not there need not be purged
-      # @raise [Error] unless every answer is 2xx; all are sent
+      # @param missing [Boolean] whether 4xx counts as a success: a missing document needs no purge
+      # @raise [Error] unless every response is a success; all requests are sent first
       def call(requests, missing: false)
         return if requests.empty?
 

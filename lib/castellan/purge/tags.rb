@@ -5,18 +5,20 @@ require "json"
 
 module Castellan
   class Purge
-    # Names what a document was made of, as the triggers name what has changed ({Triggers}):
+    # Lists the tags of a document: the rows, columns and tables that it depends on.
     #
-    #   posts/7       this row changed; posts/? where the id has other characters than letters, digits, ".", ":", "_" and "-"
+    #   posts/7       this row changed
+    #   posts/?       a row changed whose id has characters other than letters, digits, ".", ":", "_" and "-"
     #   posts+        a row was added or removed
-    #   posts.title   the column of some row changed, and this document filters, sorts or joins by it
-    #   posts~        any row changed, where the document reads values of the table without its ids
+    #   posts.title   this column changed in some row; the document filters, sorts or joins by it
+    #   posts~        any row changed; the document reads values of the table without its ids
     #   posts*        all rows may have changed
     #
-    # So a page of posts is purged when one of its posts changes, when a post is added, and when a post may move into it. Header fields and
-    # proxies get digests: clients must not learn the names of tables and columns, and no tag needs escaping.
+    # {Triggers} write the same tags for changes. A page of posts is therefore purged when one of its posts
+    # changes, when a post is added, and when a post may move into it. Header fields and proxies get digests,
+    # so that clients do not learn the names of tables and columns, and no tag needs escaping.
     class Tags
-      # Longer lists are shortened to the tables, because proxies limit the size of header fields.
+      # Longer lists are reduced to whole tables, because proxies limit the size of header fields.
       MOST = 250
       USUAL = /\A[A-Za-z0-9_.:-]+\z/
       private_constant :MOST, :USUAL
@@ -27,14 +29,15 @@ module Castellan
         tags.map { |tag| Digest::SHA256.hexdigest(tag)[0, 10] }
       end
 
-      # @return [String] a name as a part of a tag
+      # @param name [String] of a table or column
+      # @return [String] the name as part of a tag
       def self.word(name)
         name.tr(" ", "_")
       end
 
       # @param definitions [Array<Resource::Definition>]
-      # @return [Hash{String => Array<Array<String>>}] table => the columns of the ids that documents show; of the resources' tables, and
-      #   those that their relationships and paths read
+      # @return [Hash{String => Array<Array<String>>}] table => the columns of the ids that documents show,
+      #   for the resources' tables and those that their relationships and paths read
       def self.tables(definitions)
         definitions.each_with_object(Hash.new { |all, table| all[table] = [] }) do |definition, found|
           adapter = Rows.for(definition.model)
@@ -51,7 +54,8 @@ module Castellan
         Array(definition.id_column || adapter.primary_key).map(&:to_s)
       end
 
-      # @return [Array<Array(String, Array<String>)>] tables and the columns of the ids that included documents show
+      # @return [Array<Array(String, Array<String>)>] tables, each with the columns of the ids of included
+      #   records
       def self.related(adapter, relationship)
         relationship.definitions.filter_map do |definition|
           other = Rows.related(adapter, relationship, definition)
@@ -60,7 +64,7 @@ module Castellan
       end
       private_class_method :id_columns, :related
 
-      # @param rendering [Document::Rendering] a kept or written document whose tables are known
+      # @param rendering [Document::Rendering] a cached or new document whose tables are known
       def initialize(rendering)
         @rendering = rendering
         @nodes = rendering.plan.nodes
@@ -102,7 +106,8 @@ module Castellan
           .group_by { |object| object["type"] }.transform_values { |objects| objects.map { |object| object["id"] } }
       end
 
-      # @return [Hash{String => Object}] table => adapter, of the resources that the document shows or links to
+      # @return [Hash{String => Object}] table => adapter, for the resources that the document shows or links
+      #   to
       def adapters
         @adapters ||= (@nodes.map { |node| adapter(node) } + @edges.flat_map { |relationship, node| targets(relationship, node) })
                       .to_h { |adapter| [adapter.table, adapter] }
@@ -112,8 +117,8 @@ module Castellan
         relationship.definitions.map { |definition| Rows.related(adapter(node), relationship, definition) }
       end
 
-      # @return [Array<String>] the tables whose new rows the document may show or link to. A record that the document's own column names is
-      #   none
+      # @return [Array<String>] the tables whose new rows the document may show or link to. Excludes targets
+      #   of belongs_to: a column of the document's own record names them
       def growing
         root = @table_of.fetch(@rendering.definition.type)
         chosen = named(adapters.keys, @rendering.choosing_sql) - (@rendering.collection? ? [] : [root])
@@ -121,14 +126,14 @@ module Castellan
         (chosen + linked.flat_map { |relationship, node| targets(relationship, node).map(&:table) }).uniq
       end
 
-      # Columns that the document's statements name: what it filters, sorts and joins by.
+      # Returns the columns by which the document's statements filter, sort and join.
       def columns
         sql = @rendering.choosing_sql + @rendering.associations_sql
         adapters.flat_map { |table, adapter| named(adapter.columns.map(&:to_s), sql).map { |column| "#{table}.#{column}" } }
       end
 
-      # SQL without quotes has names in any case, and names with a schema have quotes around each part.
-      # @return [Array<String>] the names that the SQL has
+      # Unquoted names in SQL may have any case, and a name with a schema has quotes around each part.
+      # @return [Array<String>] the names that occur in the SQL
       def named(names, sql)
         text = sql.join(" ").downcase
         words = text.scan(/\w+/).uniq
@@ -137,7 +142,7 @@ module Castellan
         end
       end
 
-      # A value at the end of a path has no id in the document.
+      # The document has no ids for values at the end of a path.
       def ends_of_paths
         @nodes.flat_map do |node|
           paths = node.columns.map(&:path).reject(&:empty?)

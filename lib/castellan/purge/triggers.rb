@@ -2,13 +2,14 @@
 
 module Castellan
   class Purge
-    # Generates the SQL that notes changed rows in `castellan_purges`, see {Tags} for the words.
+    # Generates the SQL of triggers that note changed rows in `castellan_purges`.
     #
     #   Triggers.for(:postgres).install("posts", [["id"]], %w[id title])   # => statements
     #
-    # One note a changed row: "posts~ posts.title posts/7", with "posts*" where the columns of the ids are not known. PostgreSQL's TRUNCATE
-    # is "posts*"; SQLite's DELETE without WHERE runs the triggers of each row. Rows are compared as bytes: types have no equality, or call
-    # different texts equal.
+    # Each changed row adds one note of {Tags}: "posts~ posts.title posts/7", with "posts*" if the columns of
+    # the ids are unknown. TRUNCATE on PostgreSQL adds "posts*"; DELETE without WHERE on SQLite runs the
+    # triggers of each row. Rows are compared as bytes, because some types have no equality, or treat
+    # different texts as equal.
     module Triggers
       NAME = "castellan_purge"
       CHANNEL = "castellan_purges"
@@ -29,7 +30,8 @@ module Castellan
         "'#{text.gsub("'", "''")}'"
       end
 
-      # One trigger a table, whose arguments are the name of the table and the columns of each id.
+      # Generates a trigger for each table, with the name of the table and the columns of each id as
+      # arguments.
       module Postgres
         SCHEMA = [
           "CREATE TABLE IF NOT EXISTS castellan_purges (id bigserial PRIMARY KEY, tags text NOT NULL)",
@@ -88,15 +90,16 @@ module Castellan
           [NAME, "#{NAME}_all"].map { |name| "DROP TRIGGER IF EXISTS #{name} ON #{Triggers.quote(table)}" }
         end
 
-        # A change of an inheriting table runs no trigger of its parent.
-        # @return [String] SELECT of the tables that have the trigger
+        # Excludes parents of inheriting tables, because a change of the child does not run the parent's
+        # trigger.
+        # @return [String] a SELECT that lists the tables with the trigger
         def installed
           "SELECT c.relname, n.nspname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid " \
             "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE t.tgname = '#{NAME}' AND t.tgenabled = 'A' AND NOT EXISTS " \
             "(SELECT 1 FROM pg_inherits i JOIN pg_class k ON k.oid = i.inhrelid WHERE i.inhparent = c.oid AND NOT k.relispartition)"
         end
 
-        # Also runs under `session_replication_role = replica`.
+        # ENABLE ALWAYS: the trigger also runs with `session_replication_role = replica`.
         def trigger(name, events, table, each, arguments)
           "CREATE TRIGGER #{name} AFTER #{events} ON #{Triggers.quote(table)} FOR EACH #{each} " \
             "EXECUTE FUNCTION castellan_note_purge(#{arguments}); ALTER TABLE #{Triggers.quote(table)} ENABLE ALWAYS TRIGGER #{name}"
@@ -104,7 +107,7 @@ module Castellan
         private_class_method :trigger
       end
 
-      # Three triggers a table, which name its columns: install them again after a column was added.
+      # Generates three triggers for each table. They list its columns: reinstall them after adding one.
       module SQLite
         EVENTS = %w[insert update delete].freeze
         SCHEMA = [
@@ -133,7 +136,7 @@ module Castellan
           EVENTS.map { |event| "DROP TRIGGER IF EXISTS #{Triggers.quote("#{NAME}_#{event}_#{table}")}" }
         end
 
-        # @return [String] SELECT of the tables that have the triggers
+        # @return [String] a SELECT that lists the tables with the triggers
         def installed
           "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger' AND name = '#{NAME}_update_' || tbl_name"
         end

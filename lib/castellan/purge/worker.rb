@@ -2,11 +2,11 @@
 
 module Castellan
   class Purge
-    # Sends the digests of notes to the proxies, in a thread of its own. See {Purge#start}.
+    # Sends the digests of notes to the proxies in a background thread. See {Purge#start}.
     class Worker
       IDLE = 1 # seconds without a notification after which the table is read anyway
       RETRY = [0.1, 0.5, 1, 2, 5].freeze # seconds after failures
-      MOST_TAGS = 2_000 # in one purge; above it whole tables are purged
+      MOST_TAGS = 2_000 # in one purge; for more, whole tables are purged
       private_constant :IDLE, :RETRY, :MOST_TAGS
 
       def initialize(outbox, proxies, again_after:, log:)
@@ -27,9 +27,9 @@ module Castellan
         @thread&.join(5) || @thread&.kill
       end
 
-      # A batch that fails stays, and does not keep later ones from being sent.
-      # @return [Integer] the notes that were sent
-      # @raise [Error]
+      # A batch that fails stays in the table and does not block later ones.
+      # @return [Integer] number of notes sent
+      # @raise [Error] the last failure
       def send_noted
         sent = last = 0
         failure = nil
@@ -84,7 +84,7 @@ module Castellan
         @again = @again.drop(due.size)
       end
 
-      # Each proxy is tried, so that one that is away does not keep the others from being purged.
+      # Tries each proxy, so that one that is down does not block the others.
       def send_to_all(tags)
         digests = Tags.digests(tags)
         errors = @proxies.filter_map do |proxy|
