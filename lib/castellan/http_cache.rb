@@ -59,8 +59,8 @@ module Castellan
       # @param store [Object, nil] the {Store} of the cache, in a process that has no HTTPCache itself
       # @return [Boolean] false if a store failed. A cache of this process then deletes the responses before
       #   its next read; with `store:`, call it again
-      # @raise [ConfigurationError] if the process has no HTTPCache and no store is passed, or the URL is not
-      #   absolute
+      # @raise [ConfigurationError] if the URL is not absolute, or if no store is passed and the process has
+      #   no HTTPCache
       def purge(url, store: nil)
         key = ClientRequest.key(url)
         storages(store).map { |storage| storage.invalidate([key]) }.all?
@@ -195,8 +195,7 @@ module Castellan
         (@unshared[request.group]&.first || 0) > Clock.monotonic_ns
     end
 
-    # Forwards one of several simultaneous requests; the others use its response if it is stored and matches
-    # them.
+    # Forwards one of several simultaneous requests. The others use its response if it is stored and matches.
     def collapse(request, found, reason)
       fetched = nil
       # Requests after an invalidation do not wait for one that began before it.

@@ -13,7 +13,7 @@ module Castellan
   #     purge PURGE                            # documents name their records in Surrogate-Key and Cache-Tag
   #   }
   #   PURGE.install(PostResource)              # once, in a migration: triggers
-  #   PURGE.start                              # in one process: a thread that sends what the triggers note
+  #   PURGE.start                              # in one process: a thread that sends the triggers' notes
   #
   # A trigger writes a note for each changed row into the table `castellan_purges`, in the transaction of the
   # change, even if another program changes the row. A note is deleted after every proxy has accepted it, so

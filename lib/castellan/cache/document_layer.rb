@@ -22,8 +22,7 @@ module Castellan
 
       # @param store [Object] see {Store.for}; several layers may share a {Store::FailSafe}
       # @param name [Symbol] name of the layer in {Events}
-      # @param lease_ttl [Numeric] seconds until other threads and processes stop waiting and compute
-      #   themselves
+      # @param lease_ttl [Numeric] seconds until waiting threads and processes compute themselves
       # @param log [#call, nil] called with a line when the store fails
       # @param random [#call] returns a number from 0 to below 1
       def initialize(store:, name: :document, lease_ttl: 10, log: nil, random: -> { Kernel.rand })
@@ -51,8 +50,7 @@ module Castellan
 
       # @param (see #fetch)
       # @yieldreturn [String, nil] see {#fetch}
-      # @return [Entry, nil] with the key of its bytes, which differs from `key` for bytes of the previous
-      #   version
+      # @return [Entry, nil] the key of the entry differs from `key` for bytes of the previous version
       def find(key, freshness: FOREVER, latest: nil, &compute)
         started_ns = Clock.monotonic_ns if Events.wanted?
         entry = entry(key)

@@ -23,8 +23,7 @@ module Castellan
 
       # @return [String] without the viewer's values
       attr_reader :body
-      # @return [String, nil] a String#unpack format that cuts the body at its placeholders; nil if it has
-      #   none
+      # @return [String, nil] a String#unpack format that cuts the body at its placeholders; nil without any
       attr_reader :cuts
       # @return [Array<Integer>] the number of the value for each placeholder
       attr_reader :numbers

@@ -22,10 +22,9 @@ module Castellan
       # @return [Hash{String => String}] the fields of a response to one viewer
       attr_reader :shared, :private
 
-      # @param immutable [Boolean] whether clients may skip revalidation while the response is fresh (RFC
-      #   8246)
-      # @param cdn [Hash, nil] `max_age:`, `stale_while_revalidate:`, `stale_if_error:` for CDN-Cache-Control
-      #   (RFC 9213)
+      # @param immutable [Boolean] whether clients need not revalidate a fresh response (RFC 8246)
+      # @param cdn [Hash, nil] `max_age:`, `stale_while_revalidate:`, `stale_if_error:` for the field
+      #   CDN-Cache-Control (RFC 9213)
       # @param seconds [Hash{Symbol => Numeric}] `max_age:`, `s_maxage:`, `stale_while_revalidate:`,
       #   `stale_if_error:`
       # @raise [ConfigurationError] for an unknown directive, or seconds that are not a number of at least 0

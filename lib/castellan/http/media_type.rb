@@ -32,8 +32,7 @@ module Castellan
         found
       end
 
-      # Reads up to a comma or the end. For an invalid media type, returns nil and leaves the scanner inside
-      # it.
+      # Reads up to a comma or the end. Returns nil for an invalid media type, with the scanner inside it.
       def self.read(scanner)
         scanner.skip(/[ \t]+/)
         type = scanner.scan(%r{[!\#$%&'*+.^_`|~0-9A-Za-z-]+/[!\#$%&'*+.^_`|~0-9A-Za-z-]+}) or return

@@ -47,8 +47,8 @@ module Castellan
         !tags.nil? && tags.any?(&same)
       end
 
-      # @return [Array<String>, nil] nil if the list is invalid. Tags may contain commas, so `split` would be
-      #   wrong
+      # Does not use `split`, because tags may contain commas.
+      # @return [Array<String>, nil] nil if the list is invalid
       def entity_tags(list)
         scanner = StringScanner.new(list.b)
         tags = []

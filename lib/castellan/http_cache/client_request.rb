@@ -11,7 +11,7 @@ module Castellan
     # them.
     class ClientRequest
       PREFIX = "castellan:http:1:"
-      # Unkeyed inputs of web cache poisoning (Kettle 2018) and of cache-poisoned denial of service (Nguyen
+      # Unkeyed inputs of web cache poisoning (Kettle 2018) and cache-poisoned denial of service (Nguyen
       # 2019).
       FORWARDING = %w[HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO HTTP_X_FORWARDED_PORT HTTP_FORWARDED HTTP_X_FORWARDED_SCHEME
                       HTTP_X_FORWARDED_SSL HTTP_X_FORWARDED_SERVER HTTP_X_FORWARDED_PREFIX HTTP_X_HOST HTTP_X_ORIGINAL_HOST
@@ -69,8 +69,7 @@ module Castellan
       end
 
       # Copies the environment before the application runs. Some middlewares delete Authorization or rewrite
-      # Accept-Language, but the client's own fields decide whether a response may be stored and who may get
-      # it.
+      # Accept-Language, but the client's own fields decide whether a response may be stored, and for whom.
       def preserve
         @original ||= @env.dup
       end
@@ -126,8 +125,7 @@ module Castellan
                      end
       end
 
-      # @return [Boolean] whether the client forbids storing the response; counts even if other directives do
-      #   not
+      # @return [Boolean] whether the client forbids storing the response, even if `directives:` is false
       def no_store?
         value = original["HTTP_CACHE_CONTROL"] and Directives.parse(value).key?("no-store")
       end

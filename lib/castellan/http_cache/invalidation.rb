@@ -37,8 +37,8 @@ module Castellan
         nil
       end
 
-      # URI.join rejects a base with characters that servers and applications accept, so simple paths avoid
-      # it.
+      # Avoids URI.join for simple paths: it rejects a base with characters that servers and applications
+      # accept.
       def resolve(request, reference)
         path = reference.start_with?("/") && !reference.start_with?("//") && !reference.include?("/.")
         path ? "#{request.origin}#{reference}" : URI.join(request.url, reference).to_s

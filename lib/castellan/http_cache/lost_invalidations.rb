@@ -7,8 +7,8 @@ module Castellan
     #   lost.write([key], ttl: 300) { mark }   # => false: the store fails
     #   lost.retry_and_include?(key)           # => true: the store still fails, and must not be read
     #
-    # Only this process remembers them. Beyond {MOST}, it ignores all responses that are older than the last
-    # one.
+    # Only this process remembers them. Beyond {MOST}, all responses older than the last one are invalid for
+    # it.
     class LostInvalidations
       MOST = 1_000
       REST_NS = 100_000_000 # between two attempts: FailSafe skips reads after each failure
@@ -62,7 +62,6 @@ module Castellan
 
       private
 
-      # Keys that fail again stay in the list.
       def write_again
         lost = @lost
         return if Clock.monotonic_ns < @rests_until_ns

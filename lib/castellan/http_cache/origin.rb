@@ -75,8 +75,7 @@ module Castellan
       end
 
       # Replaces the client's conditions, which are evaluated afterwards, by the stored validators. Changes
-      # and restores the environment rather than copying it, because outer middlewares read the application's
-      # changes.
+      # and restores the environment instead of copying it: outer middlewares read the application's changes.
       def with_validators(env, stored)
         before = CONDITIONS.to_h { |name| [name, env.delete(name)] }
         env["HTTP_IF_NONE_MATCH"] = stored.etag if stored.etag

@@ -69,8 +69,7 @@ module Castellan
         [first, [[last, size - 1].min - first + 1, 0].max]
       end
 
-      # Removes freshness and validators, which belong to the content: with them, another cache could store
-      # the 416.
+      # Removes freshness and validators of the content: with them, another cache could store the 416.
       def unsatisfiable(fields, size)
         [*HeaderFields::OF_CONTENT, "expires", "etag", "last-modified"].each { |name| fields.delete(name) }
         fields.delete_if { |name, _| name.end_with?("-cache-control") }

@@ -5,8 +5,8 @@ module Castellan
     # Builds Rack responses from stored ones, and adds a cache's fields to the application's.
     class Reply
       LARGEST_AGE = 2**31 # RFC 9111 §1.2.2
-      # Not an Array: Puma would send "content-length: 0", but in a 304 that is the length of the content (RFC
-      # 9110 §8.6).
+      # Not an Array: Puma would send "content-length: 0", but in a 304 that field has the length of the
+      # stored content (RFC 9110 §8.6).
       NOTHING = [].freeze.each.freeze
       # Members of Cache-Status => outcomes of {Cache::Events}; the first match counts
       KINDS = { /\Ahit; ttl=-/ => :stale, /\Ahit/ => :hit, /fwd=(?:bypass|method)/ => :pass,

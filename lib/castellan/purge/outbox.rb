@@ -88,8 +88,8 @@ module Castellan
         @room = @connections.with { |raw| rows(raw, "SELECT count(*) FROM castellan_urls") }.flatten.first.to_i < MOST_ROWS
       end
 
-      # Deletes URLs without a request for 30 days, at most once an hour. No proxy keeps a document for so
-      # long.
+      # Deletes URLs that were not rendered for 30 days, because no proxy keeps a document so long. Runs at
+      # most once an hour.
       def forget_urls
         now = Clock.monotonic_ns
         return if @forgotten && now - @forgotten < FORGET_EVERY

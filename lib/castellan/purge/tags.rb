@@ -106,8 +106,7 @@ module Castellan
           .group_by { |object| object["type"] }.transform_values { |objects| objects.map { |object| object["id"] } }
       end
 
-      # @return [Hash{String => Object}] table => adapter, for the resources that the document shows or links
-      #   to
+      # @return [Hash{String => Object}] table => adapter, for resources that the document shows or links to
       def adapters
         @adapters ||= (@nodes.map { |node| adapter(node) } + @edges.flat_map { |relationship, node| targets(relationship, node) })
                       .to_h { |adapter| [adapter.table, adapter] }

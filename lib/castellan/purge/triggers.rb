@@ -30,8 +30,7 @@ module Castellan
         "'#{text.gsub("'", "''")}'"
       end
 
-      # Generates a trigger for each table, with the name of the table and the columns of each id as
-      # arguments.
+      # Generates a trigger for each table; its arguments are the table and the columns of each id.
       module Postgres
         SCHEMA = [
           "CREATE TABLE IF NOT EXISTS castellan_purges (id bigserial PRIMARY KEY, tags text NOT NULL)",
@@ -90,8 +89,7 @@ module Castellan
           [NAME, "#{NAME}_all"].map { |name| "DROP TRIGGER IF EXISTS #{name} ON #{Triggers.quote(table)}" }
         end
 
-        # Excludes parents of inheriting tables, because a change of the child does not run the parent's
-        # trigger.
+        # Excludes parents of inheriting tables: a change of the child does not run the parent's trigger.
         # @return [String] a SELECT that lists the tables with the trigger
         def installed
           "SELECT c.relname, n.nspname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid " \
