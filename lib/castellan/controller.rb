@@ -3,20 +3,24 @@
 require_relative "../castellan"
 
 module Castellan
-  # Adds JSON:API to a Rails controller, for actions that do more than a mounted `Castellan.app`.
+  # Adds `render jsonapi:` to a Rails controller, for actions that do more than a mounted `Castellan.app`.
   #
   #   class PostsController < ApplicationController
   #     include Castellan::Controller
   #
   #     def index
-  #       render jsonapi: PostResource.document(Post.published, query: request.query_parameters, viewer: current_user)
+  #       posts = PostResource.document(Post.published, query: request.query_parameters, viewer: current_user)
+  #       render jsonapi: posts
   #     end
   #   end
   #
-  # `render jsonapi:` writes the media type without a charset, the validators, 304, pagination links and, for a record that does
-  # not exist, 404 with an error document. A kept document is sent in the content coding that the client accepts, with `render json:`
-  # too; Rack::Deflater leaves it as it is. {BadRequest} becomes an error document. Every action negotiates its media types (406,
-  # 415); `skip_before_action :negotiate_jsonapi` turns that off.
+  # `render jsonapi:` writes the media type, ETag and pagination links, and responds with 304 if nothing has
+  # changed. If the record does not exist, or {BadRequest} is raised, it responds with an error document.
+  # Cached documents are sent in a content coding that the client accepts, also by `render json:`;
+  # Rack::Deflater does not compress them again.
+  #
+  # Every action negotiates media types (406, 415); call `skip_before_action :negotiate_jsonapi` to turn that
+  # off.
   module Controller
     NEGOTIATION = HTTP::Negotiation.new
     RENDERER = :jsonapi
@@ -30,12 +34,13 @@ module Castellan
       controller.rescue_from(BadRequest) { |error| render_jsonapi_error(error) }
     end
 
-    # Rails calls it for `render jsonapi: document`.
+    # Called by Rails for `render jsonapi: document`.
     # @api private
     # @param document [Document]
-    # @param options [Hash] `purge:`, a {Purge}
+    # @param options [Hash] `purge:`, a {Purge} or nil
     # @return [String] the body
-    # @raise [BadRequest] 404 if there is no such record
+    # @raise [BadRequest] 404 if the record does not exist
+    # @raise [ArgumentError] for any object but a document
     def _render_with_renderer_jsonapi(document, options)
       unless document.is_a?(Document)
         raise ArgumentError, "render jsonapi: takes a document, such as PostResource.document(posts), got #{document.class}"
@@ -47,7 +52,8 @@ module Castellan
       answer_jsonapi(document, options[:purge])
     end
 
-    # Rails calls it for `render json: document`. With `stale?`, all codings have its weak tag.
+    # Called by Rails for `render json: document`. If the action calls `stale?`, all codings share its weak
+    # ETag.
     # @api private
     # @param document [Document, Object]
     # @return [String] the body
@@ -60,8 +66,8 @@ module Castellan
 
     private
 
-    # Chooses one of the content codings in which the document is kept.
-    # @return [Boolean] whether there are any
+    # Chooses one of the content codings in which the document is stored.
+    # @return [Boolean] whether it is stored in any
     def choose_coding(document)
       offered = document.rendering.codings
       return false if offered.empty?
@@ -72,7 +78,7 @@ module Castellan
       true
     end
 
-    # Keeps the fields that the application names, such as Origin.
+    # Adds to the fields that the application has set, such as Origin.
     def vary_by(*names)
       given = response.headers["Vary"].to_s.split(/\s*,\s*/)
       response.headers["Vary"] = (given + names).uniq(&:downcase).join(", ")
@@ -99,7 +105,7 @@ module Castellan
       encoded_document(document)
     end
 
-    # `expires_in` and the like of the action stay, but nothing makes a document of one viewer public.
+    # Keeps what the action has set, such as `expires_in`, but never lets a per-viewer document be public.
     def write_cache_fields(document, purge)
       vary = response.headers["Vary"]
       purged = Serve::CacheFields.purged?(purge, document, request.env, vary)
@@ -109,11 +115,11 @@ module Castellan
 
       fields = Serve::CacheFields.of(document, purge, purged)
       response.headers.merge!(fields)
-      # Rails would drop a "private" that stands beside "no-cache".
+      # Rails drops "private" if "no-cache" is set.
       own.update(no_cache: true, extras: ["private"]) if fields["cache-control"] == "private, no-cache"
     end
 
-    # JSON:API 1.1, "Server Responsibilities": the media type has no parameter but ext and profile.
+    # JSON:API 1.1, "Server Responsibilities": the media type has no parameters except ext and profile.
     def write_jsonapi_type(type)
       response.charset = false
       response.headers["Content-Type"] = type
@@ -131,7 +137,7 @@ module Castellan
       write_jsonapi_type(headers["content-type"])
     end
 
-    # The application may fix the page; then the client cannot turn it.
+    # Writes no links if the application has fixed the page, because the client cannot choose another.
     def link_jsonapi_pages(rendering)
       return unless rendering.collection? && rendering.request.page && rendering.plan.format == :json_api
 

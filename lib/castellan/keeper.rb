@@ -8,17 +8,18 @@ require_relative "versions"
 module Castellan
   # Caches documents between requests, under keys that contain the version of the tables.
   #
-  #   Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: Castellan::Versions::ExactVersions.new(ActiveRecord::Base))
+  #   Castellan.keep(store: Castellan::Store::MemoryStore.new,
+  #                  versions: Castellan::Versions::ExactVersions.new(ActiveRecord::Base))
   #
-  # The key contains the version, which is read before the data, so cached bytes are never older than their
-  # key and need no invalidation. If a document's tables or their version are unknown, it is not cached.
+  # The version is read before the data, so cached bytes are never older than their key and need no
+  # invalidation. A document is not cached if its tables or their version are unknown.
   class Keeper
-    # Statements of longer shapes are not kept in memory, in bytes; clients write filters.
+    # Bytes; statements of longer shapes are not memoized, because clients write the filters.
     LONGEST_SHAPE = 4_096
-    SPLICED = %w[gzip].freeze # the only format whose pieces can be joined around values
+    SPLICED = %w[gzip].freeze # the only coding whose pieces can be joined around values
     MOST_REQUESTS = 2_000
-    MOST_VIEWERS = 4_000 # viewers' values in memory, each for one viewer and document
-    LONGEST_VALUES = 4_096 # bytes of the values of one viewer; longer ones are not kept
+    MOST_VIEWERS = 4_000 # entries in memory, each with the values of one viewer in one document
+    LONGEST_VALUES = 4_096 # bytes of such an entry; larger ones are not kept
     UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
     private_constant :LONGEST_SHAPE, :SPLICED, :UUID, :MOST_REQUESTS, :MOST_VIEWERS, :LONGEST_VALUES
 
@@ -27,9 +28,9 @@ module Castellan
     # @param revision [String, nil] the revision of the application's code, part of every key; default: see
     #   {Revision}
     # @param log [#call, nil] called with a line when the store fails
-    # @param compress [Array<String>, nil] the content codings in which documents are kept besides their bytes, of "br",
-    #   "zstd" and "gzip"; nil: gzip, and the two others where the gems brotli and zstd-ruby are installed; []: none
-    # @raise [ConfigurationError] for an object that is no store, or no versions
+    # @param compress [Array<String>, nil] content codings in which documents are also stored: "br", "zstd",
+    #   "gzip"; nil: gzip, plus the other two if the gems brotli and zstd-ruby are installed; []: none
+    # @raise [ConfigurationError] if store:, versions: or compress: is invalid
     def initialize(store:, versions:, revision: nil, log: nil, compress: nil)
       unless versions.respond_to?(:current)
         raise ConfigurationError, "versions: must have the method current, got #{Store.shown(versions)}; " \
@@ -50,11 +51,11 @@ module Castellan
       @application_cache = ApplicationCache.new(store: store, versions: versions, revision: @revision, log: log)
     end
 
-    # @return [ApplicationCache] caches what other serializers write; see {Castellan.cache}
+    # @return [ApplicationCache] the cache for other serializers, see {Castellan.cache}
     attr_reader :application_cache
 
-    # Digests the source of a resource at boot, while the files still match the loaded code. At the first
-    # document, a newer deployment may have replaced them.
+    # Digests the source of a resource at boot, while the files still match the loaded code; a newer
+    # deployment may have replaced them before the first request.
     # @param definition [Resource::Definition]
     def learn(definition)
       return unless definition.caching
@@ -69,23 +70,25 @@ module Castellan
       @request_keys = BoundedCache.new(limit: MOST_REQUESTS)
     end
 
-    # @param request [Array] the parsed query, the id and the path of the mount point
-    # @return [RequestKey, nil] nil before {#note_request}, and while the request is recorded or a subscriber wants cache events
+    # @param request [Array] the endpoint, the path of the mount point, the id and the query string
+    # @return [RequestKey, nil] nil before {#note_request}, with CASTELLAN=off, during a recording, and if
+    #   cache events have a subscriber
     def request_key(request)
       @request_keys[request] unless Castellan.off? || Recording.current || Cache::Events.subscribed?
     end
 
-    # Notes how to make the key of a document again.
+    # Remembers how to compute the key of a document when the same request arrives again.
     # @param request [Array] see {#request_key}
-    # @param rendering [Document::Rendering] of a document that was sent
+    # @param rendering [Document::Rendering] of the response
     def note_request(request, rendering)
       @request_keys.fetch(request) { RequestKey.for(self, rendering) }
     end
 
+    # Reads a document from the store.
     # @param plan [Plan::FetchPlan]
     # @param key [String]
-    # @param coding [String, nil] one in which the document may be kept
-    # @return [Document::Rendering::Written, nil] frozen; nil where it is not kept
+    # @param coding [String, nil] the content coding; nil: uncompressed
+    # @return [Document::Rendering::Written, nil] frozen; nil if the store does not have it
     def kept(plan, key, coding)
       holes = plan.holes.size
       return @layer.decoded(key) { |entry| load(entry, holes).freeze } unless coding
@@ -95,18 +98,18 @@ module Castellan
 
     # @param kind [Symbol] :exact or :notified
     # @param model [Object] the model of a document
-    # @return [#current, nil] the versions that its keys contain; nil for a model of another database
+    # @return [#current, nil] the versions for its keys; nil if the model is in another database
     def versions_of(kind, model)
       versions(kind) unless elsewhere?(model)
     end
 
-    # Only integers and UUIDs have versions of their rows, and on SQLite no values have.
+    # Returns the version of the table unless the value is an integer or a UUID and the database PostgreSQL.
     # @param table [String, Symbol]
     # @param column [String, Symbol, nil] nil: all rows
     # @param value [Object, nil] of the column
     # @param kind [Symbol] :exact or :notified
     # @param adapter [Rows::Adapter] of the document; the table is in its database
-    # @return [String, nil] the version of the rows
+    # @return [String, nil] the version of the rows; nil if it is unknown or the table in another database
     def version_of_rows(table, column, value, kind, adapter)
       return if elsewhere?(adapter.model)
 
@@ -116,13 +119,13 @@ module Castellan
     end
 
     # @param plan [Plan::FetchPlan]
-    # @return [BoundedCache] the statements of the plan, by the shape of the scope
+    # @return [BoundedCache] the memoized statements of the plan, by the shape of the scope
     def kept_statements(plan)
       plan.derive([:kept_statements, @revision.to_s]) { BoundedCache.new }
     end
 
     # @param rendering [Document::Rendering]
-    # @return [String, nil] everything the bytes depend on, except per-viewer values; nil if the version is unknown
+    # @return [String, nil] digest of all that the bytes depend on, except per-viewer values; nil: not cached
     def key(rendering)
       return if Castellan.off?
 
@@ -140,7 +143,7 @@ module Castellan
       end
     end
 
-    # @param rendering [Document::Rendering] of a document that can be kept
+    # @param rendering [Document::Rendering] of a document that can be cached
     # @return [String, nil] the version of its tables, for `castellan cache explain`
     def version(rendering)
       kept = kept_statement(rendering, SourceDigest.of(rendering.definition), rendering.tables)
@@ -148,7 +151,7 @@ module Castellan
     end
 
     # @param rendering [Document::Rendering]
-    # @return [String, nil] the key without the version, which all versions of the document share
+    # @return [String, nil] the key without the version; nil if documents are never served stale
     def latest(rendering)
       return unless rendering.definition.caching.stale?
 
@@ -166,7 +169,7 @@ module Castellan
 
     # @param rendering [Document::Rendering]
     # @param key [String]
-    # @return [Document::Rendering::Written] with the key of its bytes: that of the version before, if it is served stale
+    # @return [Document::Rendering::Written] its key is that of the previous version if it is served stale
     def fetch(rendering, key)
       written = nil
       entry = @layer.find(key, freshness: freshness(rendering.definition), latest: latest(rendering)) { dump(written = rendering.write) }
@@ -182,7 +185,7 @@ module Castellan
     end
 
     # @param rendering [Document::Rendering]
-    # @return [Array<String>] the content codings in which its document is kept, preferred first
+    # @return [Array<String>] the content codings in which its document is stored, preferred first
     def codings(rendering)
       rendering.plan.holes.empty? ? @codings : @codings & SPLICED
     end
@@ -190,7 +193,7 @@ module Castellan
     # @param rendering [Document::Rendering]
     # @param key [String] of the bytes, see {#fetch}
     # @param coding [String] one of {#codings}
-    # @return [Document::Rendering::Written] the document in this coding, which is kept beside its bytes
+    # @return [Document::Rendering::Written] the document in this coding, from the store or compressed now
     def form(rendering, key, coding)
       made = nil
       entry = @forms.find(form_key(rendering, key, coding), freshness: freshness(rendering.definition)) do
@@ -199,6 +202,7 @@ module Castellan
       made || (entry && load(entry, rendering.plan.holes.size, form: true)) || compressed(rendering.written, coding)
     end
 
+    # Inserts per-viewer values into the placeholders of a document.
     # @param kept [Document::Rendering::Written]
     # @param values [Array<String>, nil] JSON text for each of its blanks
     # @return [String] the bytes of a response
@@ -208,18 +212,20 @@ module Castellan
       kept.sums ? Cache::SplicedGzip.fill(kept.body.unpack(blanks.cuts), kept.sums, values) : blanks.fill(kept.body, values)
     end
 
-    # Keeps them in this process, never in the store, where the resource declares what they depend on.
+    # Caches per-viewer values in this process, never in the store, if the resource declares their
+    # dependencies.
     # @param key [String] of the document's bytes
-    # @param versions [Array, nil] see {Document::ViewerBlocks.versions}; they contain the viewer's class and id
+    # @param versions [Array, nil] see {Document::ViewerBlocks.versions}; contain the viewer's class and id
     # @param blanks [Serialize::Blanks]
-    # @yieldreturn [Array<String>] the values, read anew
+    # @yieldreturn [Array<String>] the values, read from the database
     # @return [Array<String>] JSON text for each of the blanks
     def viewer_values(key, versions, blanks)
       return yield unless versions
 
       key = Cache::Key.for([key, versions])
       ids, numbers, values = @viewer_values[key]
-      return values if ids && ids == blanks.ids && numbers == blanks.numbers # a document that expires may have other records
+      # A document that expires may be rendered again with other records under the same key.
+      return values if ids && ids == blanks.ids && numbers == blanks.numbers
 
       values = yield
       @viewer_values.fetch(key) { [blanks.ids, blanks.numbers, values.map(&:-@).freeze] } if values.sum(&:bytesize) <= LONGEST_VALUES
@@ -245,7 +251,7 @@ module Castellan
       definition.derive(:freshness) { Cache::Freshness.new(**definition.caching.to_h.except(:kind, :by)) }
     end
 
-    # If documents expire, a form belongs to one rendering of its document and expires with it.
+    # If documents expire, a compressed form belongs to one rendering of its document and expires with it.
     def form_key(rendering, key, coding)
       caching = rendering.definition.caching
       return "#{key}.#{coding}" unless caching.expires_in || caching.stale?
@@ -269,7 +275,7 @@ module Castellan
       @of_one_database && !@versions.of?(model)
     end
 
-    # Memoized by the scope's shape, which most requests of one endpoint have in common.
+    # Memoized by the scope's shape, which most requests to one endpoint share.
     def kept_statement(rendering, source, tables)
       shape = rendering.shape
       plan = rendering.plan
@@ -281,14 +287,14 @@ module Castellan
       kept.of?(tables) ? kept : make.call
     end
 
-    # @return [String, nil] nil where an id contains a NUL, which separates the ids
+    # @return [String, nil] nil if an id contains NUL, the separator of ids
     def dump(written)
       sums = written.sums ? { sums: written.sums } : {}
       Cache::Envelope.new(body: written.body, found: written.found, **written.blanks.to_h, **sums).dump
     end
 
-    # Bytes in another format are a miss, also if the numbers of the holes are wrong.
-    # @param form [Boolean] whether the bytes are compressed: with holes, they then have sums
+    # Returns nil, a miss, for bytes in another format or with wrong numbers of holes.
+    # @param form [Boolean] whether the bytes are compressed; with holes, they then have checksums
     def load(entry, count, form: false)
       kept = Cache::Envelope.load(entry.bytes) or return
       return Document::Rendering::Written.new(kept.body, nil, kept.found, entry.key, entry.made_ms) unless kept.cuts

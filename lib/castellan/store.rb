@@ -25,7 +25,7 @@ module Castellan
     METHODS = %i[read_multi write_multi delete_multi increment compare_and_delete supports?].freeze
     private_constant :METHODS
 
-    # Accepts a store, or a cache of Rails.
+    # Returns a store for a store or a Rails cache.
     # @param object [Object]
     # @param name [String] of the option, for the message
     # @return [Object] the store itself, or an {ActiveSupportStore} around an ActiveSupport::Cache::Store
@@ -59,8 +59,8 @@ module Castellan
     end
 
     # @param timeout [Numeric] seconds of one read
-    # @return [Numeric] seconds of a whole operation: at least one, because a thread of a busy process waits
-    #   for the others for some tenths of a second, which must not count as a failure of the server
+    # @return [Numeric] seconds for a whole operation: at least one, because a thread of a busy process may
+    #   wait tenths of a second for the others, which must not count as a failure of the server
     def self.deadline(timeout) = [timeout * 4, 1].max
 
     # Limits the total time of an operation on a server. A client's own timeout covers one read, so a server

@@ -7,26 +7,25 @@ require_relative "recording"
 require_relative "store"
 
 module Castellan
-  # Computes a version token for the tables of a document.
-  # The token changes when one of the tables changes.
+  # Computes version tokens, which change when one of the given tables changes.
   #
   #   versions = Castellan::Versions::ExactVersions.new(ActiveRecord::Base)   # or a Sequel::Database
   #   versions.install(%w[users roles])                                       # once, in a migration
-  #   token = versions.current([Castellan::Versions::Dependency.new("users"), Castellan::Versions::Dependency.new("roles")])
+  #   token = versions.current(%w[users roles].map { |table| Castellan::Versions::Dependency.new(table) })
   #   # … then read the data from the same database, and cache it under a key that contains the token
   #
   # Read the token *before* the data. Cached data can then be newer than its key, which is harmless, but never
-  # older. `nil` means that there is no exact version (a trigger is missing, or the current transaction has
+  # older. If the token is nil, the version is unknown (a trigger is missing, or the current transaction has
   # written): do not cache.
   #
   # | | detects | misses |
   # |---|---|---|
-  # | {ExactVersions} | every committed change by any program | see its file |
-  # | {NotifiedVersions} | the same without a query, some milliseconds later | see its file |
+  # | {ExactVersions} | every committed change by any program | changes outside of tables |
+  # | {NotifiedVersions} | the same without a query, some milliseconds later | the same |
   # | {CommitVersions} | changes through the ORM in processes that share the store | raw SQL, other programs |
   # | {UpdatedAtVersions} | changes of count or max(updated_at) | all others; needs no installation |
   module Versions
-    # Errors of a database that does not answer. Names of classes, because either ORM may not be loaded.
+    # Errors of a database that is down, by class name, because either ORM may not be loaded.
     AWAY = %w[ActiveRecord::ConnectionNotEstablished ActiveRecord::ConnectionFailed
               Sequel::DatabaseConnectionError Sequel::DatabaseDisconnectError Sequel::PoolTimeout
               PG::ConnectionBad PG::UnableToSend PG::ConnectionException PG::AdminShutdown
@@ -34,7 +33,7 @@ module Castellan
     private_constant :AWAY
 
     # @param error [StandardError]
-    # @return [Boolean] whether it says that the database does not answer
+    # @return [Boolean] whether the database is down
     def self.away?(error) = error.class.ancestors.any? { |one| AWAY.include?(one.name) }
 
     # Autoloaded, because each needs a driver.

@@ -6,8 +6,8 @@ module Castellan
     #
     #   Castellan::CLI::CacheCommand.new(%w[explain /posts?include=author config.ru]).call # => 0
     #
-    # Sends the request twice in this process. The first one shows what other processes stored in a shared
-    # cache.
+    # Sends the request twice in this process; the first response shows what other processes have stored in a
+    # shared cache.
     class CacheCommand < Command
       USAGE = "castellan cache explain PATH [config.ru | app.rb] [-H 'Name: value'] [--env production]"
       HEADERS = %w[etag cache-control vary content-encoding cache-status age].freeze
@@ -97,7 +97,7 @@ module Castellan
         ["Castellan::HTTPCache", "  key: #{HTTPCache::ClientRequest.new(request.env).url}"]
       end
 
-      # A client's mistake, as the error document of Castellan says it.
+      # Titles and details from the error document of a 4xx.
       def refusal_lines(answer)
         return [] unless answer.status.between?(400, 499)
 

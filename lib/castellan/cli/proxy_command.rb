@@ -16,13 +16,13 @@ module Castellan
     class ProxyCommand < Command
       KINDS = %w[nginx varnish haproxy].freeze
       USAGE = "castellan proxy nginx|varnish|haproxy [options] > FILE"
-      # A value must not end the statement of the configuration that it is written into.
+      # Values are inserted into configuration files, so they must not end a statement there.
       URL = %r{\Ahttp://(?:[\w.-]+|\[[\h:.]+\])(?::\d+)?/?\z}i
       PATH = %r{\A(?:/[\w.~-]+)+/?\z}
       ADDRESS = %r{\A[\h.:]+(?:/\d+)?\z}
       PORTS = 1..65_535
-      # Applications build URLs from these fields, which are not part of the cache key: a client could change the
-      # URLs in the documents of other clients.
+      # The proxy removes these fields: applications build URLs from them, but the cache key does not contain
+      # them, so one client could change the URLs in the documents of others.
       UNKEYED = %w[Forwarded X-Forwarded-Host X-Forwarded-Port X-Forwarded-Prefix X-Forwarded-Scheme
                    X-Forwarded-Server X-Forwarded-Ssl X-Host X-Original-Host X-Original-URL X-Rewrite-URL].freeze
       private_constant :KINDS, :URL, :PATH, :ADDRESS, :PORTS, :UNKEYED

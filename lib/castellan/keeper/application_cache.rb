@@ -2,14 +2,15 @@
 
 module Castellan
   class Keeper
-    # Caches the bytes of the application's own serializers until a table that they were made from changes.
+    # Caches the output of the application's own serializers until one of the tables they read changes.
     #
     #   key = ["posts", params[:page].to_i]
     #   Castellan.cache.fetch(key, depends_on: [Post, "comments"]) { PostSerializer.new(posts).to_json }
     #   fresh_when etag: Castellan.cache.etag(key, depends_on: [Post, "comments"])
     #
-    # Versions, store, single flight and revision are those of `Castellan.keep`. Castellan does not see what the block
-    # reads: `depends_on:` must name every table, and the key or `vary:` everything else (the viewer, the locale, parameters).
+    # Uses the versions, store and revision of `Castellan.keep`. Castellan cannot see what the block reads:
+    # name every table in `depends_on:`, and everything else (viewer, locale, parameters) in the key or
+    # `vary:`.
     class ApplicationCache
       BINARY = "b"
       TEXT = "t"
@@ -18,7 +19,7 @@ module Castellan
       private_constant :BINARY, :TEXT, :PARTS, :FOREVER
 
       # @param store [Object] see {Store}
-      # @param versions [#current, nil] see {Versions}; nil: everything is computed
+      # @param versions [#current, nil] see {Versions}; nil: nothing is cached
       # @param revision [#to_s, nil]
       # @param log [#call, nil] receives a line for a table without a version; default: standard error
       def initialize(store:, versions: nil, revision: nil, log: nil)
@@ -33,17 +34,17 @@ module Castellan
         @hinted = BoundedCache.new(limit: 1000)
       end
 
-      # @param key [String, Symbol, Integer, Array] what the bytes are: a name, then parameters
-      # @param depends_on [Class, String, Array] models, or names of tables, of everything that the block reads
+      # @param key [String, Symbol, Integer, Array] a name, then parameters
+      # @param depends_on [Class, String, Array] models or names of all tables that the block reads
       # @param vary [Object] what else the bytes depend on, of the same types as a key
-      # @param notified [Boolean] whether a version need not be read from the database each time, see
-      #   {Versions::NotifiedVersions}
+      # @param notified [Boolean] whether the version may come from memory, see {Versions::NotifiedVersions}
       # @param expires_in [Numeric, nil] seconds; nil: until a table changes
       # @param stale_while_revalidate [Numeric, nil] seconds, see {Cache::Freshness}
       # @param stale_if_error [Numeric, nil] seconds
-      # @yieldreturn [String, nil] UTF-8 or binary; nil is not kept
-      # @return [String, nil] not frozen where it was kept
-      # @raise [ConfigurationError] for a key, table or value that cannot be kept
+      # @yieldreturn [String, nil] UTF-8 or binary; nil is not cached
+      # @return [String, nil] the bytes, unfrozen if they are cached
+      # @raise [ConfigurationError] for an invalid key, table or value, without a block, and if neither
+      #   depends_on: nor expires_in: ends the bytes
       def fetch(key, depends_on: nil, vary: nil, notified: false, expires_in: nil, stale_while_revalidate: nil, stale_if_error: nil, &block)
         raise ConfigurationError, "Castellan.cache.fetch needs a block that returns the bytes" unless block
 
@@ -53,8 +54,9 @@ module Castellan
         tracing.fetch { kept(key, depends_on, vary, notified, freshness, &block) }
       end
 
+      # Computes an entity tag without calling the serializer.
       # @param (see #fetch)
-      # @return [String, nil] a quoted entity tag, without running a serializer; nil where the version is not known
+      # @return [String, nil] quoted; nil if the version is unknown
       def etag(key, depends_on:, vary: nil, notified: false)
         _, digest = keys(key, depends_on, vary, notified, FOREVER)
         %("#{digest.delete_prefix(Cache::Key::PREFIX)}") if digest
@@ -67,7 +69,7 @@ module Castellan
       end
 
       # @param tables [Array<String>]
-      # @return [Array<String>] those that have no version, as far as the versions can tell
+      # @return [Array<String>] those without a version; empty unless versions are exact or notified
       def missing(tables) = @exact.is_a?(Versions::ExactVersions) ? @exact.missing(tables) : []
 
       private
@@ -80,7 +82,7 @@ module Castellan
         kept && opened(kept)
       end
 
-      # @return [Array(String, String), nil] the key without the version, and with it; nil where nothing is kept
+      # @return [Array(String, String), nil] the keys without and with the version; nil if nothing is cached
       def keys(key, depends_on, vary, notified, freshness)
         checked_part("the key", key)
         checked_part("vary:", vary) unless vary.nil?
@@ -110,7 +112,7 @@ module Castellan
         [name, digest] if digest
       end
 
-      # Logs each table once, with the first part of the key: the others may be personal.
+      # Logs each table once, with the first part of the key, because the others may be personal.
       def hint(key, dependencies)
         @hinted.fetch(dependencies) do
           missing = missing(dependencies.map(&:table))
@@ -156,7 +158,7 @@ module Castellan
         return part.each { |inner| checked_part(what, inner) } if part.is_a?(Array)
         return if PARTS.any? { |kind| kind === part } # rubocop:disable Style/CaseEquality -- classes and values
 
-        # ActionController::Parameters has it, too.
+        # ActionController::Parameters also responds to keys.
         write = ": write its id, or to_s"
         write = ", which came from the request (?page[a]=1): convert the parameter, such as params[:page].to_i" \
           if part.respond_to?(:keys)

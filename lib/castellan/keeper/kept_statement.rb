@@ -2,13 +2,13 @@
 
 module Castellan
   class Keeper
-    # Holds the common part of the keys of one statement, and the last key, because most requests repeat it.
+    # Computes the cache keys of one statement, and memoizes the last one, which most requests repeat.
     #
     #   kept = KeptStatement.new(%w[posts users], ["0.1.0", "SELECT …", "PostResource:posts(title)"])
     #   kept.dependencies           # => [Dependency, Dependency]
-    #   kept.key("17.4", [[], nil]) # => "castellan:1:Vb0…", digested again when the version or the values have changed
+    #   kept.key("17.4", [[], nil]) # => "castellan:1:Vb0…", digested again after the version or values change
     class KeptStatement
-      # A key, with the version and the values that it was made of.
+      # A key, with the version and values that it digests.
       class Last
         attr_reader :version, :values, :key
 
@@ -26,7 +26,7 @@ module Castellan
         end
       end
 
-      # @param tables [Array<String>] the tables the document is made of
+      # @param tables [Array<String>] the tables that the document is read from
       # @param parts [Array] of the key, see {Cache::Key}
       def initialize(tables, parts)
         @tables = tables
@@ -49,7 +49,7 @@ module Castellan
         end
       end
 
-      # @return [Boolean] whether it depends on these tables; a scope may choose others in each request
+      # @return [Boolean] whether the statement reads these tables; a scope may choose others per request
       def of?(tables)
         @tables.equal?(tables) || @tables == tables
       end
@@ -57,7 +57,7 @@ module Castellan
       # @return [String]
       def key(version, values) = last(version, values).key
 
-      # Threads may overwrite each other's last key; each of them returns its own.
+      # Threads may overwrite each other's last key; each returns the one that it computed or found.
       # @return [Last]
       def last(version, values)
         last = @last

@@ -2,11 +2,11 @@
 
 module Castellan
   class Keeper
-    # Finds the last version of bytes while the database does not answer, for `stale_if_error`.
+    # Finds the key of the last cached version while the database is down, for `stale_if_error`.
     #
     #   outage.key(freshness, -> { latest }) { |failed| versions.current(dependencies, &failed) }
     #
-    # The seconds count in each process, from its first request that could not read a version.
+    # Each process counts the seconds from its first request that could not read a version.
     class Outage
       # @param layer [Cache::DocumentLayer]
       def initialize(layer)
@@ -18,8 +18,8 @@ module Castellan
       # @param latest [#call] returns the key without the version
       # @yieldparam failed [Proc, nil] the block of {Versions::ExactVersions#current}
       # @yieldreturn [String, nil] the key with the version
-      # @return [String, nil] the key; that of the last version if the database does not answer
-      # @raise [StandardError] of the block, if nothing may be served in its place
+      # @return [String, nil] the key; that of the last cached version if the database is down
+      # @raise [StandardError] from the block, if no stale version may be served instead
       def key(freshness, latest)
         return yield unless freshness.stale_if_error
 

@@ -2,26 +2,27 @@
 
 module Castellan
   class Keeper
-    # Makes the key of a document again, for further requests with its path and query, without a plan, statements and a rendering.
+    # Computes the cache key of a repeated request without planning or rendering the document.
     #
-    #   request_key = RequestKey.for(keeper, rendering)   # => nil where more may differ from request to request
-    #   request_key.find(:all, viewer).key                # => what {Keeper#key} returns; nil: only that can tell
+    #   request_key = RequestKey.for(keeper, rendering)   # => nil if the key depends on more
+    #   request_key.find(:all, viewer).key                # => as {Keeper#key}; nil: call that instead
     #
-    # Whatever may differ is read each time: the version, the scope's identity and the surroundings of the application's code.
-    # Shared by all threads, which may overwrite each other's memo: each uses what it made or found.
+    # Reads what may differ between requests: the version, the scope's identity and the surroundings of custom
+    # code. Threads share it and may overwrite each other's memo; each uses the value that it computed or
+    # found.
     class RequestKey
       NO_VALUES = [].freeze
-      # What follows from the identity of a scope, and the {Rows::Scopes#default_context} in which it holds.
+      # Memoizes what the identity of a scope determines in one {Rows::Scopes#default_context}.
       Located = Struct.new(:context, :values, :statement, :dependencies)
       private_constant :NO_VALUES, :Located
 
       # @return [Plan::FetchPlan]
       # @return [String] the Content-Type of the document
-      # @return [Array<String>] content codings in which the document is kept
+      # @return [Array<String>] content codings in which the document is stored
       attr_reader :plan, :media_type, :codings
 
-      # @param rendering [Document::Rendering] of a document that is kept and was sent
-      # @return [RequestKey, nil]
+      # @param rendering [Document::Rendering] of a cached document that was sent
+      # @return [RequestKey, nil] nil if documents expire or may be stale, or need a rendering for their key
       def self.for(keeper, rendering)
         caching = rendering.definition.caching
         new(keeper, rendering) if caching && !caching.expires_in && !caching.stale? && rendering.kept? && rendering.keyed_by_request?
@@ -44,9 +45,9 @@ module Castellan
         @all_located = nil
       end
 
-      # @param given [Object] :all, or the relation or dataset that the application gives
+      # @param given [Object] :all, or the application's relation or dataset
       # @param viewer [Object, nil]
-      # @return [KeptStatement::Last, nil] the key, and its entity tags
+      # @return [KeptStatement::Last, nil] the key and its entity tags; nil if a rendering is needed
       def find(given, viewer)
         found = all_in_default_context if :all.equal?(given)
         found ||= located(nil, identity(given)) or return
@@ -54,7 +55,7 @@ module Castellan
         found.statement.last(version, [found.values, @fixed, Serialize.escape, @code.surroundings(viewer)])
       end
 
-      # @return [Boolean] whether the document has values of its viewer
+      # @return [Boolean] whether the document has per-viewer values
       def personal? = @plan.holes.any?
 
       # @return [Array, nil] see {Document::ViewerBlocks.versions}
@@ -66,7 +67,7 @@ module Castellan
       # @param written [Document::Rendering::Written]
       # @param key [String] of the document
       # @param versions [Array, nil] see {#viewer_versions}
-      # @return [Array<String>] the viewer's values in their places
+      # @return [Array<String>] JSON text for each of the document's blanks
       def viewer_values(written, viewer, key, versions)
         return NO_VALUES unless (blanks = written.blanks)
 
@@ -75,7 +76,7 @@ module Castellan
 
       private
 
-      # @return [Located, nil] nil outside of the default context
+      # @return [Located, nil] nil outside the default context
       def all_in_default_context
         context = @scopes.default_context
         return if context.nil?
@@ -86,7 +87,7 @@ module Castellan
         @all_located = located(context, identity(:all))
       end
 
-      # @return [Located, nil] nil where the statement or its parts are not known yet
+      # @return [Located, nil] nil until a rendering has memoized the statement and its parts
       def located(context, identity)
         statement = @statements[identity.first] if identity
         parts = @parts ? @parts[[identity, @id]] : NO_VALUES if statement

@@ -5,17 +5,16 @@ require "securerandom"
 
 module Castellan
   class Keeper
-    # Identifies the application's code in every key, so that a deployment never serves bytes of other code.
+    # Identifies the application's code in every key, so that no deployment serves bytes of another.
     #
     #   Revision.new.to_s                 # => "kamal 4f2a91c", or "source 5f1c…"
     #   Revision.new("2026-11-22").to_s   # => "2026-11-22"
     #
-    # Without `config.castellan.revision`, it is the revision of the deployment: the file REVISION in the root,
-    # or one of {VARIABLES}. Otherwise it is a digest of the source: the directories of the autoloader, the
-    # loaded Ruby files below the root, `config/` and Gemfile.lock. Outside Rails, it is computed when the first
-    # resource is checked.
+    # Uses `config.castellan.revision`, else the file REVISION in the root, else the first of {VARIABLES} that
+    # is set, else a digest of the source: the autoload paths, the loaded Ruby files below the root, `config/`
+    # and Gemfile.lock. Outside Rails, the digest is computed when the first resource is checked.
     class Revision
-      # Environment variables of hosts and deployment tools; the first that is set counts.
+      # Environment variables of hosts and deployment tools, in order of precedence.
       VARIABLES = %w[
         HEROKU_SLUG_COMMIT HEROKU_BUILD_COMMIT KAMAL_VERSION RENDER_GIT_COMMIT RAILWAY_GIT_COMMIT_SHA FLY_IMAGE_REF K_REVISION
         CONTAINER_VERSION SOURCE_VERSION SOURCE_COMMIT GIT_REV GIT_REVISION GIT_COMMIT GIT_SHA COMMIT_SHA APP_REVISION
@@ -70,7 +69,7 @@ module Castellan
         autoload_paths.flat_map { |directory| Dir.glob("**/*.rb", base: directory).map { |path| File.join(directory, path) } }
       end
 
-      # Those of the application and its engines; gems change with Gemfile.lock.
+      # Only paths of the application and its engines: the digest covers gems by Gemfile.lock.
       def autoload_paths
         return [] unless defined?(::ActiveSupport::Dependencies)
 

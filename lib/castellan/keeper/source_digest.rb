@@ -4,12 +4,12 @@ require "digest"
 
 module Castellan
   class Keeper
-    # Digests the declarations of a resource and its related resources, so that bytes of others are never served.
+    # Digests the declarations of a resource and its related resources, for the cache key.
     #
-    #   SourceDigest.of(UserResource.definition)   # => "5f1c…", nil when one of the resources has no name
+    #   SourceDigest.of(UserResource.definition)   # => "5f1c…"; nil if one of the classes is anonymous
     #
     # Covers names, members with file and line, and the text of those files; {Revision} covers the code that
-    # blocks call. Classes without a name have no digest, because other processes cannot identify them.
+    # blocks call. Anonymous classes have no digest, because other processes cannot identify them.
     module SourceDigest
       module_function
 
@@ -32,7 +32,7 @@ module Castellan
         digest.hexdigest[0, 16]
       end
 
-      # Links and meta objects may be declared in another file than the members, such as the superclass.
+      # Links and meta objects may be declared in a different file, such as that of the superclass.
       def paths(members, definitions)
         around = definitions.flat_map { |definition| [*definition.links.values, definition.meta] }
         [*members, *around].filter_map { |written| written&.location&.slice(/\A(.+):\d+\z/, 1) }.uniq

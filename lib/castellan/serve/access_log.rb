@@ -7,18 +7,18 @@ module Castellan
     # Writes one line of JSON for each request. Frozen.
     #
     #   access_log $stdout, filter: %i[email]
-    #   # {"time":"2026-01-31T12:00:00.000Z","method":"GET","path":"/posts","query":"filter[email]=[FILTERED]","status":200,…}
+    #   # {"time":"2026-01-31T…","method":"GET","path":"/posts","query":"filter[email]=[FILTERED]",…}
     #
-    # Query parameters with names such as password, token or secret, and those of `filter:`, are written as [FILTERED]. Header
-    # fields, bodies and viewers are not written.
+    # Values of query parameters such as password, token or secret, and of `filter:`, are written as
+    # [FILTERED]. Header fields, bodies and viewers are not logged.
     class AccessLog
-      # Longer paths are cut, in characters.
+      # Characters; longer paths are truncated.
       LONGEST = 500
       private_constant :LONGEST
 
       # @param output [#write, #info, #call] an IO, a Logger, or a callable that takes a Hash
-      # @param filter [Array<Symbol, String, Regexp>] names of parameters, as Rails' `config.filter_parameters`
-      # @raise [ConfigurationError]
+      # @param filter [Array<Symbol, String, Regexp>] parameter names, as Rails' `config.filter_parameters`
+      # @raise [ConfigurationError] if the output is none of these
       def initialize(output = $stdout, filter: [])
         @write = if output.respond_to?(:call) then output
                  elsif output.respond_to?(:info) then ->(line) { output.info(JSON.generate(line)) }
@@ -41,7 +41,7 @@ module Castellan
 
       private
 
-      # Without a response an error is raised, which the middleware around answers with 500.
+      # Without a response, an error is being raised, for which the outer middleware responds with 500.
       def line(env, response, duration_ns)
         { "time" => Clock.now.utc.strftime("%Y-%m-%dT%H:%M:%S.%LZ"), "method" => shown(env["REQUEST_METHOD"]),
           "path" => shown(env["SCRIPT_NAME"]) + shown(env["PATH_INFO"]), "query" => @redaction.query(env["QUERY_STRING"]),

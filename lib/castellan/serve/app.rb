@@ -2,7 +2,7 @@
 
 module Castellan
   module Serve
-    # A JSON:API server as a Rack application. Checks the declarations when it is built, and is frozen then.
+    # Serves resources as JSON:API in a Rack application. Frozen; checks all declarations when it is built.
     #
     #   run Castellan.app {
     #     authenticate { |env| Token.viewer(env["HTTP_AUTHORIZATION"]) }   # nil: 401
@@ -10,9 +10,9 @@ module Castellan
     #     resource PostResource, at: "posts", scope: ->(viewer) { viewer.posts.published }
     #   }
     #
-    # It answers GET and HEAD of `/users` and `/users/7`. Without `authenticate` the viewer is nil and documents are public in
-    # Cache-Control. Clients' mistakes are answered with 4xx; other errors are raised for the middleware around it. Where code is
-    # reloaded, build it inside the reloaded code.
+    # Without `authenticate` the viewer is nil and Cache-Control makes documents public. Invalid requests get
+    # a 4xx with an error document, an unreachable database 503; other errors are raised. If code is reloaded,
+    # build the app in reloaded code.
     class App
       ALLOWED = %w[GET HEAD].freeze
 
@@ -25,7 +25,8 @@ module Castellan
         include Options
 
         # @return [Hash{String => Array}] path => resource, scope and fixed parameters
-        # @return [Proc, nil]
+        # @return [#call, nil] takes Rack's environment and returns the viewer
+        # @return [String, nil] the WWW-Authenticate field of a 401
         # @return [String, nil] the path of the Atomic Operations extension
         attr_reader :resources, :authentication, :challenge, :operations_path
 
@@ -34,10 +35,14 @@ module Castellan
           instance_eval(&block)
         end
 
+        # Serves a resource, such as `/users` and `/users/7`.
         # @param resource [Class]
         # @param at [String] the path of the collection; default: the type
-        # @param scope [Proc, nil] called with the viewer (nil without authentication)
-        # @param asked what is fixed here whatever the client asks: `include:`, `fields:`, `representation:`, `format:`
+        # @param scope [#call, nil] called with the viewer (nil without authentication), returns the relation
+        #   or dataset that the viewer may see
+        # @param asked parameters that the client cannot change: `include:`, `fields:`, `representation:`,
+        #   `format:`
+        # @raise [ConfigurationError] if the path is taken or the scope not callable
         def resource(resource, at: nil, scope: nil, **asked)
           path = "/#{at || resource.definition.type}".squeeze("/").chomp("/")
           refuse("the path #{path} is taken by #{@resources[path].first}; name another with at:") if @resources.key?(path)
@@ -46,16 +51,18 @@ module Castellan
           @resources[path] = [resource, scope, asked]
         end
 
-        # Accepts POST of the Atomic Operations extension, see {Operations}.
+        # Accepts POST requests of the Atomic Operations extension, see {Operations}.
         # @param at [String] the path
         def operations(at: "operations")
           @operations_path = "/#{at}".squeeze("/").chomp("/")
         end
 
+        # Finds the viewer of each request.
         # @param challenge [String] the WWW-Authenticate field of a 401 (RFC 9110, section 11.6.1)
-        # @param jwt [Hash, nil] accepts JSON Web Tokens, see {Jwt}; the block then takes the claims
+        # @param jwt [Hash, nil] options of {Jwt}, to accept JSON Web Tokens; the block then takes the claims
         # @yieldparam env [Hash] Rack's environment
-        # @yieldreturn [Object, nil] the viewer; nil or false is answered with 401
+        # @yieldreturn [Object, nil] the viewer; nil or false: 401
+        # @raise [ConfigurationError] without a block and jwt:
         def authenticate(challenge: 'Bearer realm="api"', jwt: nil, &block)
           refuse("authenticate needs a block: { |env| the viewer, or nil }") unless block || jwt
 
@@ -98,7 +105,7 @@ module Castellan
       end
 
       # @param env [Hash] Rack's environment
-      # @return [Array] Rack's response; a client's mistake is answered with 4xx and a JSON:API error document
+      # @return [Array] Rack's response; for an invalid request 4xx with a JSON:API error document
       def call(env)
         kept = @keeping[env["PATH_INFO"]]&.kept(env)
         return kept if kept
@@ -110,8 +117,8 @@ module Castellan
         failed(env, error)
       end
 
-      # @param path [String, nil] nil of bytes that are no text
-      # @return [Array, nil] the endpoint, and the segments of the path after the collection's: id, relationship
+      # @param path [String, nil] nil if the requested path is not valid UTF-8
+      # @return [Array, nil] the endpoint, and the path segments after the collection: id, relationship
       def route(path)
         return unless path
 
@@ -130,7 +137,7 @@ module Castellan
       end
 
       # @param type [String]
-      # @return [Endpoint, nil] the first of the type; a collection of several types has none of its own
+      # @return [Endpoint, nil] the collection of this type, else that of a resource with `types`
       def endpoint_of(type)
         own = @endpoints.each_value.find do |endpoint|
           endpoint.types.empty? && !endpoint.several_tables? && endpoint.resource.definition.type == type
@@ -140,13 +147,14 @@ module Castellan
 
       private
 
-      # A route of Rails is drawn before the first migration, so a database or table that is not there yet is no mistake: the resource is
-      # checked with its first document then.
+      # Rails draws its routes before the first migration, so a missing database or table only causes a
+      # warning; the resource is then checked at its first document.
       def check(resource)
         resource.checked_rows
         [resource.definition, *resource.definition.types].each { |definition| Write.check!(definition) }
       rescue Castellan::Error => error
-        raise unless defined?(::Rails::Command::GenerateCommand) # which may write the resource that is missing
+        # A generator may be about to write the missing resource.
+        raise unless defined?(::Rails::Command::GenerateCommand)
 
         warn("castellan: #{error.message}")
       rescue StandardError => error
@@ -173,7 +181,7 @@ module Castellan
         failed(env, error)
       end
 
-      # @return [Array] Rack's response where the database does not answer
+      # @return [Array] Rack's response if the database is unreachable
       def failed(env, error)
         raise error if error.is_a?(Write::Transaction::Committed) || !Write::DatabaseError.unavailable?(error)
 
@@ -210,7 +218,7 @@ module Castellan
         @idempotency && env["REQUEST_METHOD"] == "POST" ? @idempotency.call(env, viewer) { yield } : yield
       end
 
-      # @return [String] the path with names in place of values: "/posts/{id}/relationships/author"
+      # @return [String] the path with placeholders, such as "/posts/{id}/relationships/author"
       def named_route(endpoint, id, rest)
         return @operations_path if endpoint.equal?(@operations)
         return "/" if endpoint.equal?(@pages)
@@ -242,7 +250,7 @@ module Castellan
         @description.call(env, viewer, @endpoints, operations_path: @operations_path, authenticated: !@authentication.nil?, frame: @frame)
       end
 
-      # Pagination links contain it.
+      # Checks SCRIPT_NAME, because links contain it.
       def script_name!(name)
         return if ClientText.utf8(name)
 

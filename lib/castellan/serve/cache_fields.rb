@@ -2,7 +2,7 @@
 
 module Castellan
   module Serve
-    # Chooses the header fields about caches of a document, for {Endpoint} and {Controller}.
+    # Chooses the cache header fields of a document, for {Endpoint} and {Controller}.
     #
     #   purged = CacheFields.purged?(purge, document, env, "accept")
     #   CacheFields.of(document, purge, purged)   # => { "cache-control" => "public, s-maxage=600" }
@@ -12,11 +12,11 @@ module Castellan
 
       module_function
 
-      # Proxies must not keep bytes that may be stale: they would ask for them after the purge, and keep them.
+      # Excludes documents that may be stale: after a purge, a proxy would fetch and store the stale bytes.
       # @param purge [Purge, nil]
       # @param env [Hash] Rack's environment
       # @param vary [String] the Vary field of the response
-      # @return [Boolean] whether the purge notices every change of the document
+      # @return [Boolean] whether every change of the document causes a purge
       def purged?(purge, document, env, vary)
         definition = document.rendering.definition
         !purge.nil? && document.public? && !definition.several_tables? && !definition.caching&.stale? &&
@@ -24,7 +24,7 @@ module Castellan
       end
 
       # @param purged [Boolean] see {purged?}
-      # @return [Hash{String => String}]
+      # @return [Hash{String => String}] header fields
       def of(document, purge, purged)
         purge && !purged && document.public? ? ALWAYS_ASK.shared : document.cache_fields
       end

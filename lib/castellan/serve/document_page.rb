@@ -5,21 +5,24 @@ require "rack/utils"
 
 module Castellan
   module Serve
-    # One document as HTML; see {Pages}. Every value is escaped by the template.
+    # Renders one document as HTML, see {Pages}. The template escapes every value.
+    #
+    #   DocumentPage.new("Blog API", JSON.parse(body), 200, env, app, nil).to_html
     class DocumentPage
       STYLE = File.read(File.join(__dir__, "page.css")).freeze
-      # More identifiers of one relationship are counted.
+      # Identifiers shown per relationship; further ones are counted.
       MOST = 10
       LONGEST = 400 # characters of a value
       private_constant :MOST, :LONGEST
 
       Profile::Page::HtmlTemplate.new(File.read(File.join(__dir__, "page.html.erb"))).def_method(self, "html", "page.html.erb")
 
-      # @param document [Hash] parsed
+      # @param title [String] of the API
+      # @param document [Hash] the parsed JSON document
       # @param status [Integer]
       # @param env [Hash] Rack's environment
       # @param app [App] finds the endpoint of a path or a type
-      # @param prefix [String, nil] what links begin with
+      # @param prefix [String, nil] the base of links
       def initialize(title, document, status, env, app, prefix)
         @title = title
         @document = document
@@ -31,7 +34,7 @@ module Castellan
         @endpoint, @id, *@rest = app.route(ClientText.utf8(env["PATH_INFO"].to_s))
       end
 
-      # @return [String] UTF-8
+      # @return [String] the page, in UTF-8
       def to_html
         html
       end
@@ -48,16 +51,17 @@ module Castellan
         @endpoint ? @path.delete_prefix("/") : "Collections"
       end
 
-      # @return [Array<Array(String, String)>] the steps of the path, and where they lead
+      # @return [Array<Array(String, String)>] the path segments and their URLs
       def crumbs
         steps = @path.split("/").reject(&:empty?)
-        hrefs = steps.map { |step| Rack::Utils.escape_path(step).gsub("%25", "%") } # they are percent-encoded
+        # The segments are already percent-encoded.
+        hrefs = steps.map { |step| Rack::Utils.escape_path(step).gsub("%25", "%") }
         steps.each_with_index.filter_map { |step, index| [step, "#{@base}/#{hrefs[0..index].join("/")}"] unless step == "relationships" }
       end
 
       def errors = @document["errors"] || []
 
-      # The primary data as resource objects or identifiers.
+      # @return [Array<Hash>] the primary data, as resource objects or identifiers
       def objects = [@document["data"]].flatten.compact
 
       def list? = @document["data"].is_a?(Array)
@@ -73,7 +77,7 @@ module Castellan
         }
       end
 
-      # @return [Array<String>] the attributes of a table's rows
+      # @return [Array<String>] the attribute names, one per table column
       def columns(objects)
         objects.flat_map { |object| (object["attributes"] || {}).keys }.uniq
       end
@@ -153,7 +157,7 @@ module Castellan
         owners.filter_map { |owner| owner.relationships[owner.member_named(@rest.last)] }.first&.resource&.definition
       end
 
-      # Leaves out what some viewers may not use.
+      # Omits filters and sorts that some viewers may not use.
       def filters(definition) = definition.open_filters(conditional(definition))
       def sorts(definition) = definition.open_sorts(conditional(definition)).flat_map { |name| [name, "-#{name}"] }
 

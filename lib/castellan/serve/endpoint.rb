@@ -2,18 +2,20 @@
 
 module Castellan
   module Serve
-    # Answers the requests to one resource: the collection and one of it. Frozen, shared by all threads.
+    # Responds to reads of one resource, of its collection or a single record. Frozen and thread-safe.
     #
-    # The version of the tables decides the preconditions first; a 304 reads nothing else. Then the body is taken from the store or
-    # written once. Documents are public unless the application authenticates its clients.
+    #   endpoint = Endpoint.new(PostResource, path: "/posts", scope: nil, asked: {}, authenticated: false)
+    #   endpoint.call(env, nil, "7")   # => Rack's response
+    #
+    # Evaluates preconditions by the version of the tables first, so that a 304 reads nothing else.
     class Endpoint
-      # The bytes of a long document as a Rack body that Puma does not copy: of an Array with one String it makes two copies (up to
-      # 256 kB), and the garbage makes the collector of a large process run more often.
+      # Wraps a long document as a Rack body that Puma does not copy. Puma copies the String of a one-element
+      # Array twice (up to 256 kB), and that garbage makes the GC of a large process run more often.
       class Body
-        LONG = 16 * 1024 # bytes from which a second write costs less than the copies
+        LONG = 16 * 1024 # bytes; above, a second write costs less than the copies
 
         # @param bytes [String]
-        # @return [#each]
+        # @return [#each] a Rack body
         def self.of(bytes)
           bytes.bytesize < LONG ? [bytes] : new(bytes)
         end
@@ -36,7 +38,7 @@ module Castellan
       end
 
       JSON_API = %r{\A\s*application/vnd\.api\+json}i
-      # Longer query strings are parsed each time, in bytes.
+      # Bytes; longer query strings are parsed each time.
       LONGEST = 1_000
       ALWAYS_ASK = HTTP::CacheControl.new
       HIT = { "cache-status" => "Castellan; hit" }.freeze
@@ -44,18 +46,18 @@ module Castellan
       private_constant :JSON_API, :LONGEST, :ALWAYS_ASK, :HIT, :MISS
 
       # @return [Class]
-      # @return [String] of the collection
-      # @return [Array<Endpoint>] for a resource with `types`, one for each of them at the same path, which answers changes and
-      #   relationships; else empty
+      # @return [String] the path of the collection
+      # @return [Array<Endpoint>] for a resource with `types`, one endpoint per type at the same path, for
+      #   changes and relationships; otherwise empty
       attr_reader :resource, :path, :types
 
       # @param resource [Class]
       # @param path [String] of the collection
-      # @param scope [#call, nil] called with the viewer, returns the relation or dataset that this viewer may see
-      # @param asked [Hash] the parameters of every request, see {Resource.document}
-      # @param authenticated [Boolean] whether the viewer is known
-      # @param frame [Frame] what surrounds the data
-      # @raise [ConfigurationError] if one of the parameters is wrong
+      # @param scope [#call, nil] called with the viewer, returns the relation or dataset that it may see
+      # @param asked [Hash] the fixed parameters of every request, see {Resource.document}
+      # @param authenticated [Boolean] whether requests have a viewer; then documents are private
+      # @param frame [Frame] the members around the data
+      # @raise [ConfigurationError] if a fixed parameter is invalid
       def initialize(resource, path:, scope:, asked:, authenticated:, frame: Frame.new)
         @resource = resource
         @frame = frame
@@ -79,7 +81,7 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean] whether it lists records that have URLs of their own, and has none of them
+      # @return [Boolean] whether it only lists records, whose URLs are those of their types
       def several_tables?
         @resource.definition.several_tables?
       end
@@ -91,7 +93,7 @@ module Castellan
       end
 
       # @param id [String]
-      # @return [Endpoint, nil] the one of {#types} that a record is of; nil if the viewer may see no such record
+      # @return [Endpoint, nil] the one of {#types} for this record; nil if the viewer may not see it
       def of_record(viewer, id)
         record = Write::Writer.new(@resource, viewer: viewer, scope: scope(viewer)).visible(id) or return
         kind = Rows::RecordReader::Links.kind_of(@resource.definition.itself, record)
@@ -107,21 +109,21 @@ module Castellan
       end
 
       # @param id [String, nil]
-      # @return [String] the URL of the collection, or of one of it
+      # @return [String] the URL of the collection, or of the record
       def location(env, id = nil)
         "#{@frame.prefix(env)}#{@path}#{"/#{Rack::Utils.escape_path(id)}" if id}"
       end
 
-      # @return [Hash{String => String}] the header fields about caches, of linkage
+      # @return [Hash{String => String}] Cache-Control and Vary of relationship linkage
       def policy
         (@authenticated ? ALWAYS_ASK.private : ALWAYS_ASK.shared).merge("vary" => @vary)
       end
 
       # @param env [Hash] Rack's environment
       # @param viewer [Object, nil]
-      # @param id [String, nil] of one resource
+      # @param id [String, nil] nil: the collection
       # @return [Array] Rack's response
-      # @raise [BadRequest]
+      # @raise [BadRequest] if the request is invalid
       def call(env, viewer, id)
         negotiate(env)
         keeper = Castellan.keeper
@@ -136,12 +138,12 @@ module Castellan
         rendered(env, id, document).tap { |response| keeper.note_request(request, document.rendering) if response.first == 200 }
       end
 
-      # @return [Boolean] whether {#kept} may have a response: its documents are cached, and they are those of all rows
+      # @return [Boolean] whether {#kept} may return a response: documents are cached and have no scope
       def keeps? = !@hits.nil? && @scope.nil?
 
-      # Responds to a GET of the collection from a cached document, for a client that negotiates nothing.
+      # Responds to a GET of the collection from the cache, without negotiation or a rendering.
       # @param env [Hash] Rack's environment
-      # @return [Array, nil] Rack's response
+      # @return [Array, nil] Rack's response; nil: use {#call}
       def kept(env)
         keeper = Castellan.keeper
         return unless keeper && hits?(env) && env["REQUEST_METHOD"] == "GET" && env["CONTENT_TYPE"].nil? &&
@@ -150,7 +152,7 @@ module Castellan
         hit(env, nil, nil, :all, keeper, request(env, nil))
       end
 
-      # @return [Array] Rack's response to a request whose preconditions hold
+      # @return [Array] Rack's response with status 200
       def self.sent(headers, media_type, coding, body)
         headers["content-type"] = media_type
         headers["content-encoding"] = coding if coding
@@ -158,15 +160,15 @@ module Castellan
         [200, headers, Body.of(body)]
       end
 
-      # The client's own copy is the outermost cache.
-      # @return [Array] Rack's response
+      # Notifies the recording of a hit in the client's own cache.
+      # @return [Array] Rack's response with status 304
       def self.not_modified(headers)
         Recording.current&.notify(:cache, :validator, :hit, Clock.monotonic_ns, 0)
         [304, headers, []]
       end
 
-      # Answers a request that changed a record.
-      # @param document [Document] written
+      # Responds to a request that has changed a record.
+      # @param document [Document] of the record
       # @param status [Integer]
       # @param headers [Hash{String => String}]
       # @return [Array] Rack's response
@@ -176,8 +178,10 @@ module Castellan
         [status, headers.merge("content-length" => body.bytesize.to_s), [body]]
       end
 
-      # JSON:API 1.1, "Server Responsibilities". The Content-Type of a request without a body is ignored, unless it is JSON:API's.
-      # @param body [Boolean] whether the request has a document
+      # Checks Accept and Content-Type (JSON:API 1.1, "Server Responsibilities"). Ignores the Content-Type of
+      # a request without a body, unless it is JSON:API's.
+      # @param env [Hash] Rack's environment
+      # @param body [Boolean] whether the request must contain a document
       # @raise [BadRequest] 406 or 415
       def negotiate(env, body: false)
         content_type = env["CONTENT_TYPE"]
@@ -186,9 +190,9 @@ module Castellan
         @negotiation.response_type!(accept) unless accepts?(accept)
       end
 
-      # An empty relation hides everything; nil is more likely a mistake.
-      # @return [Object] the relation or dataset that the viewer may see; :all for all
-      # @raise [ConfigurationError]
+      # @param viewer [Object, nil]
+      # @return [Object] the relation or dataset that the viewer may see; :all without a scope
+      # @raise [ConfigurationError] if the scope returns nil, more likely a mistake than an empty scope
       def scope(viewer)
         return :all unless @scope
 
@@ -198,21 +202,21 @@ module Castellan
 
       # @param member [String] a relationship's name in documents
       # @param viewer [Object, nil]
-      # @return [Resource::Relationship, nil] nil if there is none, or documents of this endpoint do not show it to the viewer
+      # @return [Resource::Relationship, nil] nil if it does not exist or is hidden from the viewer here
       def relationship(member, viewer)
         definition = @resource.definition
         name = definition.member_named(member)
         definition.relationships[name] if @members.include?(name) && !definition.hidden_from(viewer).include?(name)
       end
 
-      # @return [Document] one record with nothing but the linkage of a relationship
-      # @raise [BadRequest]
+      # @return [Document] one record with only the linkage of a relationship
+      # @raise [BadRequest] if the request is invalid
       def linkage(viewer, id, relationship)
         @resource.document(scope(viewer), viewer: viewer, id: id, keeper: nil, include: relationship.name,
                                           fields: { @resource.definition.type => [relationship.name] })
       end
 
-      # A condition may hide a relationship of some rows.
+      # Checks the condition of a relationship, which may hide it in some rows.
       # @return [Boolean] whether the record's document has the relationship
       def relates?(viewer, id, relationship)
         return true unless relationship.condition&.by_row
@@ -220,12 +224,13 @@ module Castellan
         !JSON.parse(linkage(viewer, id, relationship).to_json).dig("data", "relationships", relationship.key).nil?
       end
 
-      # @param id [String, nil]
-      # @param keeper [Keeper, nil] nil: not from the store
-      # @param parameters [Parameters, nil] nil: those of the query string
-      # @param scope [Object, nil] nil: the one of {#scope}
-      # @return [Document] the document that the request names
-      # @raise [BadRequest]
+      # @param env [Hash] Rack's environment
+      # @param viewer [Object, nil]
+      # @param id [String, nil] nil: the collection
+      # @param keeper [Keeper, nil] nil: do not use the cache
+      # @param scope [Object, nil] nil: that of {#scope}
+      # @return [Document] the requested document
+      # @raise [BadRequest] if the query string is invalid
       def document(env, viewer, id, keeper: Castellan.keeper, scope: nil)
         parameters, document =
           if env.key?(Tracing::TRACED) then Recording.span(:plan, @resource.name) { planned(env, viewer, id, keeper) }
@@ -247,7 +252,7 @@ module Castellan
 
       def accepts?(accept) = accept.nil? || accept == "*/*" || accept == @type
 
-      # @return [Array] what identifies a request of this endpoint
+      # @return [Array] identifies equal requests, see {Keeper#request_key}
       def request(env, id) = [self, env["SCRIPT_NAME"], id, env["QUERY_STRING"]]
 
       def hit(env, viewer, id, scope, keeper, request)
@@ -255,7 +260,7 @@ module Castellan
         @hits.call(env, viewer, id, scope, keeper, request_key) if request_key
       end
 
-      # Tracing reports the phases of a rendering. Long queries are parsed each time, so no key can be found by them.
+      # Tracing reports the phases of a rendering, so it needs one. Long queries have no {Keeper::RequestKey}.
       def hits?(env)
         @hits && !env.key?(Tracing::TRACED) && (env["QUERY_STRING"] || "").bytesize <= LONGEST
       end
@@ -277,7 +282,7 @@ module Castellan
         CacheFields.purged?(@frame.purge, document, env, vary)
       end
 
-      # Per-viewer values are private, also without `authenticate`.
+      # Documents with per-viewer values are private, also without `authenticate`.
       def fields(document, purged)
         return CacheFields.of(document, @frame.purge, purged) if @frame.purge
 
@@ -297,13 +302,13 @@ module Castellan
                                     asked: { **asked.slice(:representation, :format), fields: fields }.compact)
       end
 
-      # @return [Object] the relation or dataset of one type that the viewer may see here; :all for all
+      # @return [Object] the relation or dataset of one type that the viewer may see; :all without a scope
       def scope_of(type, viewer)
         seen = seen_of(type, viewer)
         kind = @resource.definition.types.index(type)
         return seen if @resource.definition.types.none? { |other| other.model < type.model }
 
-        # The model of this type has the rows of another, too.
+        # The model of this type also has rows of another type.
         seen = type.resource.checked_rows.scopes.all if :all.equal?(seen)
         Rows::Inheritance.new(@resource.definition.itself, @resource.checked_rows).only(seen, kind)
       end
@@ -318,7 +323,7 @@ module Castellan
         Rows::ViewerScopes::ScopedRows.new(definition, adapter, seen).narrow(type.resource.checked_rows.scopes.all)
       end
 
-      # Clients choose among the members that the fixed parameters leave. A wrong one is the developer's mistake.
+      # Parses the fixed parameters once; clients choose among the members that they leave.
       def check
         raise ConfigurationError, "resource #{@resource}: scope: is one of each of its types; declare it there" if several_tables? && @scope
 
@@ -327,7 +332,7 @@ module Castellan
         raise ConfigurationError, "resource #{@resource}: #{error.message}"
       end
 
-      # A request has no state, so the same query is parsed once. Bounded, because clients write it.
+      # Parses equal queries once. The cache is bounded, because clients write them.
       def parameters(text)
         return Parameters.new(text, @resource.definition, @fixed, @frame.own) if text.bytesize > LONGEST
 
@@ -344,8 +349,8 @@ module Castellan
         document.rendering.link(base) { |total, full| parameters.links(base, total, full) }
       end
 
-      # RFC 9110, section 13.2.1: preconditions are ignored where the response would not be 2xx. An entity tag that matches exactly
-      # proves that the record exists; any other outcome needs a look.
+      # RFC 9110, section 13.2.1: preconditions do not apply if the response would not be 2xx. An entity tag
+      # that matches exactly proves that the record exists; for any other outcome the document is read.
       def precondition(env, document, id, etag)
         return unless env["HTTP_IF_NONE_MATCH"] || env["HTTP_IF_MATCH"]
 
@@ -356,7 +361,7 @@ module Castellan
         exact || document.status == 200 ? outcome : :absent
       end
 
-      # Kept documents are also kept compressed. A proxy or Rack::Deflater leaves a response with a Content-Encoding as it is.
+      # Sends the compressed form of a cached document. Proxies and Rack::Deflater do not compress it again.
       # @return [String] the Vary field
       def encode(rendering, env)
         offered = rendering.codings
@@ -367,7 +372,7 @@ module Castellan
         @vary_with_coding
       end
 
-      # @param noted [Hash, nil] Rack's environment, if the response names its records to proxies
+      # @param noted [Hash, nil] Rack's environment, if the response lists its records for proxies
       def answer(document, id, headers, noted)
         return absent(id) if id && document.status == 404
 

@@ -4,26 +4,26 @@ require "json"
 
 module Castellan
   module Serve
-    # A client's mistake as a Rack response with a JSON:API error document.
+    # Builds a Rack response with a JSON:API error document for an invalid request.
     #
     #   ErrorDocument.response(404, "there is no user 7")
     #
-    # Errors of the application are raised instead, so that the middleware around it reports them.
+    # Errors of the application are raised instead, so that the outer middleware reports them.
     module ErrorDocument
       TITLES = { 401 => "Unauthorized", 404 => "Not found", 405 => "Method not allowed", 412 => "Precondition failed" }.freeze
-      # Seconds after which a client may try again, and what negotiation depends on.
+      # What negotiation depends on (406), and the seconds after which a client may try again (503).
       HEADERS = { 406 => { "vary" => "accept" }, 503 => { "retry-after" => "1" } }.freeze
       private_constant :TITLES, :HEADERS
 
       module_function
 
-      # @return [Array(Integer, Hash, Array<String>)]
+      # @return [Array(Integer, Hash, Array<String>)] Rack's response
       def response(status, detail, headers = {})
         build(status, [{ "status" => status.to_s, "title" => TITLES.fetch(status), "detail" => detail }], headers)
       end
 
       # @param error [BadRequest]
-      # @return [Array(Integer, Hash, Array<String>)]
+      # @return [Array(Integer, Hash, Array<String>)] Rack's response
       def of(error)
         build(error.status, error.errors, HEADERS.fetch(error.status, {}).merge(error.headers))
       end

@@ -4,10 +4,9 @@ require "json"
 
 module Castellan
   module Serve
-    # Holds the members around the data of all documents, and the application's own query parameters.
-    # Frozen.
+    # Holds the members around the data of all documents, and the application's query parameters. Frozen.
     #
-    #   frame = Frame.new(base_url: "https://api.example.org/v1", jsonapi: {}, self_links: true, params: { "locale" => %w[de en] })
+    #   frame = Frame.new(base_url: "https://api.example.org", jsonapi: {}, params: { "locale" => %w[de en] })
     #   frame.jsonapi                     # => {"version":"1.1"}
     #   frame.params("locale=de&sort=id") # => { "locale" => "de" }
     class Frame
@@ -21,7 +20,7 @@ module Castellan
       attr_reader :base_url, :jsonapi, :described_by, :own, :purge, :cache_status
 
       # @param jsonapi [Hash, nil] the meta object of the member; nil omits the member
-      # @raise [ConfigurationError]
+      # @raise [ConfigurationError] for an invalid base_url or parameter name
       def initialize(base_url: nil, jsonapi: nil, self_links: false, described_by: nil, params: {}, purge: nil,
                      cache_status: false)
         @base_url = base_url && url(base_url)
@@ -45,7 +44,8 @@ module Castellan
         return base_url if base_url
 
         name = env["SCRIPT_NAME"]
-        ClientText.utf8(name)&.sub(%r{\A/+}, "/") unless name.nil? || name.empty? # two slashes would name another host
+        # A URL that begins with two slashes names another host.
+        ClientText.utf8(name)&.sub(%r{\A/+}, "/") unless name.nil? || name.empty?
       end
 
       # @param path [String] the requested path
@@ -57,8 +57,8 @@ module Castellan
       end
 
       # @param text [String] a query string
-      # @return [Hash{String => String}] the own parameters in the query string
-      # @raise [BadRequest] if a parameter has a value that is not allowed
+      # @return [Hash{String => String}] the application's parameters in the query string
+      # @raise [BadRequest] if a value is not allowed
       def params(text)
         return {} if own.empty? || text.empty?
 

@@ -2,8 +2,7 @@
 
 module Castellan
   module Serve
-    # Serves GET `/up` (the process runs) and `/ready` (its databases respond), without authentication.
-    # Frozen.
+    # Serves `/up` (the process runs) and `/ready` (its databases respond), without authentication. Frozen.
     #
     #   Castellan.app {
     #     health                # Kubernetes: livenessProbe /up, readinessProbe /ready
@@ -15,7 +14,8 @@ module Castellan
       FIELDS = { "content-type" => "text/plain; charset=utf-8", "cache-control" => "no-store" }.freeze
       private_constant :FIELDS
 
-      # @param paths [Hash{Symbol => String}] `up:` and `ready:`
+      # @param up [String] the path of the liveness probe
+      # @param ready [String] the path of the readiness probe
       def initialize(up: "/up", ready: "/ready")
         @up = up
         @ready = ready
@@ -45,7 +45,7 @@ module Castellan
 
       private
 
-      # Leaves out datasets without a model.
+      # Skips datasets without a model.
       def databases(resources)
         models = resources.filter_map do |resource|
           Write::Models.for(resource.definition.model)

@@ -2,17 +2,18 @@
 
 module Castellan
   module Serve
-    # Answers requests of one endpoint with documents that are kept, without a rendering. Frozen.
+    # Responds to requests of one endpoint from cached documents, without a rendering. Frozen.
     #
-    #   hits.call(env, viewer, id, scope, keeper, request_key)   # => Rack's response; nil where only a rendering can tell
+    #   hits.call(env, viewer, id, scope, keeper, request_key)   # => Rack's response; nil: render
     #
-    # `request_key` is the {Keeper::RequestKey} of an earlier request with the same path and query. All else that the response depends
-    # on is read here: the viewer and his scope, the version, Accept-Encoding and the preconditions.
+    # `request_key` is the {Keeper::RequestKey} of an earlier request with the same path and query. Everything
+    # else on which the response depends is read here: viewer, scope, version, Accept-Encoding and
+    # preconditions.
     class Hits
       # @param cache_control [Hash{String => String}] header fields
-      # @param private [Hash{String => String}] the header fields of a document with values of its viewer
-      # @param vary [String] of a document without compressed forms
-      # @param vary_with_coding [String]
+      # @param private [Hash{String => String}] header fields of a document with per-viewer values
+      # @param vary [String] the Vary field of a document without compressed forms
+      # @param vary_with_coding [String] the Vary field of a document with compressed forms
       def initialize(cache_control:, private:, vary:, vary_with_coding:)
         @cache_control = cache_control
         @private = private
@@ -23,11 +24,11 @@ module Castellan
 
       # @param env [Hash] Rack's environment, negotiated
       # @param viewer [Object, nil]
-      # @param id [String, nil] of one resource
-      # @param scope [Object] the relation or dataset that the viewer may see; :all for all
+      # @param id [String, nil] nil: the collection
+      # @param scope [Object] the relation or dataset that the viewer may see; :all without a scope
       # @param keeper [Keeper]
       # @param request_key [Keeper::RequestKey]
-      # @return [Array, nil] Rack's response
+      # @return [Array, nil] Rack's response; nil if a rendering is needed
       def call(env, viewer, id, scope, keeper, request_key)
         found = request_key.find(scope, viewer) or return
         key = found.key
@@ -53,13 +54,13 @@ module Castellan
 
       private
 
-      # A record that does not exist is answered by another document.
+      # For a missing record, the response is an error document instead of the cached one.
       def kept(keeper, request_key, key, coding, id)
         kept = keeper.kept(request_key.plan, key, coding)
         kept if kept && (id.nil? || kept.found)
       end
 
-      # @return [Symbol] :unknown where the outcome depends on more than the tag
+      # @return [Symbol] :unknown if the outcome depends on more than the tag
       def condition(env, etag)
         return :unknown if env["HTTP_IF_MATCH"]
 

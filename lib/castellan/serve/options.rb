@@ -2,7 +2,7 @@
 
 module Castellan
   module Serve
-    # The declarations of {App}'s block about other things than resources.
+    # Defines the declarations of {App}'s block other than resources.
     #
     #   Castellan.app {
     #     resource PostResource
@@ -18,7 +18,7 @@ module Castellan
       # @return [Hash, nil] options of {Replicas}
       attr_reader :once, :description, :probes, :log, :tracing, :html, :replication
 
-      # Lets links begin with a URL in place of the path where the application is mounted.
+      # Sets the URL with which links begin, instead of the path where the application is mounted.
       # @param url [String] such as "https://api.example.org/v1"
       def base_url(url)
         surroundings[:base_url] = url
@@ -30,23 +30,23 @@ module Castellan
         surroundings[:jsonapi] = meta
       end
 
-      # Writes the top-level link `self` into every document. For links of resources see {Resource.self_links}.
+      # Writes the top-level link `self` into every document; for links of records see {Resource.self_links}.
       def self_links
         surroundings[:self_links] = true
       end
 
       # Writes the top-level link `describedby` into every document.
-      # @param url [String] of a description, such as "/openapi.json"
+      # @param url [String] the URL of a description, such as "/openapi.json"
       def described_by(url)
         surroundings[:described_by] = url
       end
 
-      # Accepts query parameters of the application's own; others are answered with 400. `authenticate` finds them in
-      # `env["castellan.params"]`.
+      # Accepts query parameters of the application, which `authenticate` finds in `env["castellan.params"]`.
+      # Other unknown parameters are refused with 400.
       #
       #   param :locale, in: %w[de en]
       # @param names [Array<Symbol, String>]
-      # @param in [Array<String>, nil] the values that they may have; default: any text
+      # @param in [Array<String>, nil] the allowed values; nil: any text
       def param(*names, in: nil)
         values = binding.local_variable_get(:in)
         params = surroundings[:params] ||= {}
@@ -58,51 +58,53 @@ module Castellan
         Frame.new(**surroundings)
       end
 
-      # Accepts Idempotency-Key with POST, see {Idempotency}. Needs `authenticate` before it.
+      # Accepts Idempotency-Key with POST, see {Idempotency}. Declare `authenticate` before it.
+      # @raise [ConfigurationError] without `authenticate`
       def idempotency(**options, &namespace)
         refuse("idempotency needs authenticate before it, because each viewer has keys of its own") unless authentication
 
         @once = Idempotency.new(**options, &namespace)
       end
 
-      # Names the records of each public document in Surrogate-Key and Cache-Tag, so that proxies remove it when one of them changes.
+      # Lists the records of each public document in Surrogate-Key and Cache-Tag, so that proxies purge it
+      # after a change.
       # @param purge [Purge]
       def purge(purge)
         surroundings[:purge] = purge
       end
 
-      # Writes Cache-Status (RFC 9211) into responses from documents that are kept: `Castellan; hit` or
+      # Adds Cache-Status (RFC 9211) to responses with cached documents: `Castellan; hit` or
       # `Castellan; fwd=miss; stored`.
       # @param value [Boolean]
       def cache_status(value)
         surroundings[:cache_status] = value
       end
 
-      # Reads from a replica, and from the primary what a client has just written, see {Replicas}.
-      # @param cookie [String, nil] the name of a cookie that carries the version, for browsers
+      # Reads from a replica, except for clients that have just written, see {Replicas}.
+      # @param cookie [String, nil] the name of a cookie with the version, for browsers
       def replicas(cookie: nil)
         @replication = { cookie: cookie }
       end
 
-      # Describes the application in OpenAPI 3.1 at `/openapi.json`, see {OpenApi}.
-      # @param options `title:`, `version:` of the API, `at:`, the path
+      # Serves an OpenAPI 3.1 description at `/openapi.json`, see {OpenApi}.
+      # @param options `title:` and `version:` of the API, and its path `at:`
       def openapi(**options)
         @description = OpenApi.new(**options)
       end
 
-      # Shows documents to browsers, see {Pages}.
+      # Serves documents as HTML to browsers, see {Pages}.
       # @param options `title:` of the API
       def pages(**options)
         @html = Pages.new(**options)
       end
 
-      # Answers `/up` and `/ready`, see {Health}.
+      # Serves `/up` and `/ready`, see {Health}.
       # @param options `up:` and `ready:`, the paths
       def health(**options)
         @probes = Health.new(**options)
       end
 
-      # Writes a line of JSON for each request, see {AccessLog}.
+      # Logs a line of JSON for each request, see {AccessLog}.
       def access_log(output = $stdout, **options)
         @log = AccessLog.new(output, **options)
       end

@@ -4,31 +4,31 @@ require "rack/utils"
 
 module Castellan
   module Serve
-    # Parses a query string into a request, and writes the pagination links that keep the rest of it. Frozen.
+    # Parses a query string into a request, and builds pagination links that keep the rest of it. Frozen.
     #
     #   parameters = Parameters.new("include=company&page[size]=20", MailLogResource.definition)
     #   parameters.request                                   # => Plan::Request
-    #   parameters.links("/mail-logs?include=company&", 50)  # => { "first" => "/mail-logs?include=company&page…", … }
+    #   parameters.links("/mail-logs?include=company&", 50)  # => { "first" => "/mail-logs?…&page…", … }
     #
-    # Rack parses, with its limits on the number of parameters (CVE-2025-46727) and on nesting.
+    # Rack parses the string, with its limits on the number of parameters (CVE-2025-46727) and on nesting.
     class Parameters
-      # Longer query strings are answered with 414, in bytes.
+      # Bytes; longer query strings are refused with 414.
       MAX_BYTESIZE = 8_192
-      # The errors of the installed version of Rack.
+      # Errors of the parser; their names depend on the version of Rack.
       UNREADABLE = [*%i[ParameterTypeError InvalidParameterError QueryLimitError ParamsTooDeepError].filter_map do |name|
         Rack::QueryParser.const_get(name) if Rack::QueryParser.const_defined?(name)
       end, RangeError, ArgumentError].freeze
       private_constant :UNREADABLE
 
       # @return [Plan::Request]
-      # @return [String] the query of a pagination link, without the page: "?" or "?include=company&"
+      # @return [String] the query of a pagination link without the page: "?" or "?include=company&"
       attr_reader :request, :rest
 
       # @param text [String] a query string; may be empty
       # @param definition [Resource::Definition]
       # @param fixed [Hash] parameters that are the same in every request; clients may not send them
-      # @param own [Hash{String => Object}] names of the application's own parameters
-      # @raise [BadRequest] for a query that is too long, malformed, unknown or fixed
+      # @param own [Hash{String => Object}] the application's own parameters by name
+      # @raise [BadRequest] for a query that is too long or malformed, and for unknown or fixed parameters
       def initialize(text, definition, fixed = {}, own = {})
         query = text.empty? ? {} : known!(Parameters.read(text), own)
         refuse_fixed(query, fixed)
@@ -38,12 +38,12 @@ module Castellan
         freeze
       end
 
-      # The links of JSON:API 1.1, "Pagination". Without a total there is no `last`, and `next` follows every
-      # full page, so it may lead to an empty page.
+      # Builds pagination links (JSON:API 1.1, "Pagination"). Without a total, `last` is missing, and every
+      # full page has `next`, so the next page may be empty.
       # @param base [String] the path and {#rest}
       # @param total [Integer, nil] the number of all records, if they are counted
-      # @param full [Boolean] whether there are as many records on the page as fit
-      # @return [Hash{String => String, nil}]
+      # @param full [Boolean] whether the page is full
+      # @return [Hash{String => String, nil}] URLs by link name; nil if the page does not exist
       def links(base, total, full = false) # rubocop:disable Style/OptionalBooleanParameter
         number, size = request.page
         last = [(total + size - 1) / size, 1].max if total
@@ -80,7 +80,8 @@ module Castellan
         Plan::Parameter.refuse(name, "#{name.inspect} is not known#{Nearest.hint(name, Plan::Request::FAMILIES + own.keys)}")
       end
 
-      # JSON:API 1.1, "Inclusion of Related Resources": an endpoint that does not support `include` answers 400 to it.
+      # JSON:API 1.1, "Inclusion of Related Resources": an endpoint that does not support `include` answers
+      # 400 to it.
       def refuse_fixed(query, fixed)
         family = query.keys.find { |name| fixed.key?(name.to_sym) } or return
 

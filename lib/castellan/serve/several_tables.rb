@@ -2,10 +2,14 @@
 
 module Castellan
   module Serve
-    # Answers what is no list of a collection of several tables: its records are read and changed at the URLs of their types. Frozen.
+    # Refuses requests other than lists to a collection of several tables. Frozen.
+    #
+    #   SeveralTables.new(endpoint, app).call(env, nil, "7")   # => Rack's response, 404
+    #
+    # Its records are read and changed at the URLs of their types, which the error document lists.
     class SeveralTables
       # @param endpoint [Endpoint] of the collection
-      # @param app [App] has the collections of its types
+      # @param app [App] finds the collections of its types
       def initialize(endpoint, app)
         @endpoint = endpoint
         @app = app

@@ -2,18 +2,19 @@
 
 module Castellan
   module Serve
-    # Reports each request as a span of OpenTelemetry. Inside are spans for authentication and for the answer,
-    # and in this one for its phases: plan (the query is checked), version (of the tables of a kept document),
-    # cache, select and encode. `Castellan.cache.fetch` is a span everywhere in the process. Frozen.
+    # Reports each request as an OpenTelemetry span with child spans for its phases. Frozen.
     #
     #   Castellan.app {
     #     trace                 # after OpenTelemetry::SDK.configure
     #     resource PostResource
     #   }
     #
-    # The span has the name of the route (`GET /posts/{id}`) and no values of the client.
+    # The child spans are authentication and the response; the latter contains plan (the query is checked),
+    # version (the tables' version is read), cache, select and encode. `Castellan.cache.fetch` is a span
+    # everywhere in the process. The name of the request span is the route (`GET /posts/{id}`), without client
+    # values.
     class Tracing
-      # The key of Rack's environment of a request that is traced.
+      # The key in Rack's environment that marks traced requests.
       TRACED = "castellan.traced"
 
       # @raise [ConfigurationError] if the gem is not loaded
@@ -54,7 +55,7 @@ module Castellan
         phase("fetch") { watched ? yield : Recording.open(Phases.new(@tracer), &block) }
       end
 
-      # Makes spans of what a recording reports after it has ended.
+      # Turns the events of a recording, which have already ended, into spans.
       class Phases
         NAMES = { plan: "castellan.plan", version: "castellan.version", select: "castellan.select", render: "castellan.encode" }.freeze
         private_constant :NAMES
@@ -63,7 +64,7 @@ module Castellan
           @tracer = tracer
         end
 
-        # The instrumentation of the driver reports statements.
+        # Ignored, because the driver's own instrumentation reports statements.
         def query(*) = nil
 
         # Called by {Recording.span}.

@@ -13,17 +13,17 @@ module Castellan
     # The slowest store: Rails creates an entry, an event and a key per value. If `Rails.cache` is Redis, a
     # RedisStore on the same server reads 100 keys several times as fast. {#compare_and_delete} reads, then
     # deletes, which is not atomic: it may delete a lease that another process has just acquired, and one
-    # document is then computed twice. A FileStore loads its files with Marshal: nobody but the application may
-    # write to its directory.
+    # document is then computed twice. Only the application may write to the directory of a FileStore, because
+    # Rails loads the files with Marshal.
     class ActiveSupportStore
-      # Caches whose `unless_exist: true` is atomic for all users.
+      # Rails caches whose `unless_exist: true` is atomic for all clients.
       LEASING = %w[MemoryStore RedisCacheStore].freeze
       RAW = { raw: true, compress: false }.freeze
       private_constant :LEASING, :RAW
 
-      # @param cache [ActiveSupport::Cache::Store] not a MemCacheStore, which loads stored bytes with Marshal
+      # @param cache [ActiveSupport::Cache::Store] no MemCacheStore, which loads stored bytes with Marshal
       # @param deadline [Numeric] seconds for a whole operation
-      # @raise [ConfigurationError] for any other object
+      # @raise [ConfigurationError] for a MemCacheStore or any other object
       def initialize(cache, deadline: 1)
         unless cache.is_a?(ActiveSupport::Cache::Store)
           raise ConfigurationError, "ActiveSupportStore needs an ActiveSupport::Cache::Store such as Rails.cache, got #{cache.inspect}"

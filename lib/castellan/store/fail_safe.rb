@@ -14,18 +14,18 @@ module Castellan
     class FailSafe
       REST = 10
       LONGEST_REST_NS = 5_000_000_000
-      OUTAGE_NS = 10_000_000_000 # the same failure so soon after the last one belongs to the same outage
+      OUTAGE_NS = 10_000_000_000 # a failure with the same message within this time belongs to the same outage
       private_constant :REST, :LONGEST_REST_NS, :OUTAGE_NS
 
       # @param store [Object] see {Store.for}
-      # @return [FailSafe] the object itself if it is one
+      # @return [FailSafe] the store itself if it already is one
       def self.for(store, log: nil)
         store.is_a?(self) ? store : new(store, log: log)
       end
 
       # @param store [Object] see {Store.for}
       # @param log [#call, nil] called with a line; default standard error
-      # @param effect [String] of a failure, for that line
+      # @param effect [String] what a failure causes, for that line
       def initialize(store, log: nil, effect: "the cache is skipped")
         @store = Store.for(store)
         @near = @store.near if @store.is_a?(TieredStore)
@@ -40,18 +40,18 @@ module Castellan
         @trial = Mutex.new
       end
 
-      # @param miss [Object] result if the store fails; a {TieredStore} still returns what its near store has
+      # @param miss [Object] result if the store fails; a {TieredStore} still returns near copies
       def read_multi(keys, miss: {})
         near = @near.read_multi(keys) if @near && @failing
-        return near if near&.size == keys.size # which does not show that the shared store works again
+        return near if near&.size == keys.size # no sign that the shared store works again
 
         guard(nil) { @store.read_multi(keys) } || (@near ? @near.read_multi(keys) : miss)
       end
 
-      # Reads one value, see {MemoryStore#decoded}; what another store has is decoded each time.
+      # Reads and decodes one value; only a {MemoryStore} keeps the result, see {MemoryStore#decoded}.
       # @param key [String]
       # @yieldparam bytes [String]
-      # @return [Object, nil]
+      # @return [Object, nil] nil on a miss or failure
       def decoded(key, &decode)
         found = @memory&.decoded(key, &decode) and return found
 
@@ -86,7 +86,7 @@ module Castellan
         @store.supports?(feature)
       end
 
-      # @return [Boolean] whether the store keeps leases of several processes
+      # @return [Boolean] whether its leases exclude other processes
       def shares_leases?
         @store.supports?(:lease) && !@store.is_a?(MemoryStore)
       end
@@ -115,7 +115,7 @@ module Castellan
         miss
       end
 
-      # A full Redis fails to write and goes on to read, which is one outage.
+      # A full Redis rejects writes but still serves reads: that is one outage.
       # @return [Boolean] whether an outage begins
       def fail_with(failure, started_ns)
         now_ns = Clock.monotonic_ns

@@ -9,8 +9,8 @@ module Castellan
     #   Linter.new(MyStore.new).call      # raises ConfigurationError with every defect
     #   Linter.new(MyStore.new).defects   # => ["MyStore#read_multi - returns nil, not a Hash"]
     #
-    # Writes some keys with the prefix "castellan-lint-" and deletes them. Does not detect race conditions or
-    # unlimited growth.
+    # Writes and deletes keys with the prefix "castellan-lint-". Does not detect race conditions or unlimited
+    # growth.
     class Linter
       BYTES = (0..255).to_a.pack("C*").freeze
 

@@ -12,7 +12,7 @@ require "zlib"
 
 module Castellan
   module Store
-    # Ends IO#gets of our connections after dalli's timeout, as IO#timeout does from Ruby 3.2 on.
+    # Applies dalli's timeout to IO#gets of Castellan's connections, as IO#timeout does since Ruby 3.2.
     module TimedGets
       def gets(...)
         raise Timeout::Error, "no answer within #{options[:socket_timeout]} s" \

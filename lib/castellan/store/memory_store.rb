@@ -8,13 +8,12 @@ module Castellan
     #   store.write_multi({ "a" => "1" }, ttl: 60)
     #   store.read_multi(%w[a b]) # => { "a" => "1" }
     #
-    # A new value is on probation; a value that was read again is protected, in at most 80 % of the bytes. Values on
-    # probation are evicted first, the least recently used before others, so a crawler that reads each document once
-    # evicts nothing that is read often.
+    # New values are on probation; values that are read again are protected, up to 80 % of the bytes. Values
+    # on probation are evicted first, least recently used first, so a crawler that reads each document once
+    # does not evict documents that are read often. Thread-safe; returned Strings are frozen and shared.
     #
-    # Thread-safe; returned Strings are frozen and shared. Each process has its own store, so each computes a
-    # document once, and a deletion affects only this process; to share values, use a RedisStore or
-    # MemcachedStore.
+    # Each process has its own store, so each computes a document once, and a deletion affects only this
+    # process; to share values, use a RedisStore or MemcachedStore.
     class MemoryStore
       # @return [Integer] bytes per entry besides its key and value (two objects, a hash slot); counted in
       #   {#bytesize}
@@ -32,7 +31,7 @@ module Castellan
         @max_bytesize = Integer(max_bytesize)
         raise ConfigurationError, "max_bytesize: must be above 0, got #{max_bytesize.inspect}" unless @max_bytesize.positive?
 
-        @probation = {} # least recently used first, as the next
+        @probation = {} # least recently used first, as in @protected
         @protected = {}
         @most_protected = (@max_bytesize * PROTECTED_SHARE).to_i
         @bytesize = @protected_bytesize = 0
@@ -56,11 +55,11 @@ module Castellan
         found
       end
 
-      # Reads one value, which is decoded once and then kept in that form beside its bytes.
+      # Reads one value; decodes it once and keeps the result with the bytes.
       # @param key [String]
       # @yieldparam bytes [String] binary and frozen
-      # @yieldreturn [Object, nil] a frozen object that holds little besides parts of the bytes
-      # @return [Object, nil] nil without a value
+      # @yieldreturn [Object, nil] a frozen object; it should share the bytes, because {#bytesize} omits it
+      # @return [Object, nil] nil on a miss
       def decoded(key)
         entry = @mutex.synchronize do
           found = @protected[key] || @probation[key]
@@ -155,7 +154,8 @@ module Castellan
         @bytesize -= entry.bytesize if entry
       end
 
-      # Moves the entry to the end of the protected ones, and the first of those to probation where they are too many.
+      # Makes the entry the most recently used; demotes the least recent while the protected exceed their
+      # share.
       def protect(key, entry)
         return @protected[key] = entry if @protected.delete(key)
 

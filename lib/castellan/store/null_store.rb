@@ -2,7 +2,7 @@
 
 module Castellan
   module Store
-    # Stores nothing: every read is a miss. For development, and to measure what caching saves.
+    # Stores nothing: every read is a miss. Use it in development, and to measure what caching saves.
     #
     #   NullStore.new.read_multi(%w[a]) # => {}
     class NullStore

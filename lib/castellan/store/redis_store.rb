@@ -17,10 +17,10 @@ module Castellan
     #   store = RedisStore.new(RedisClient.sentinel(name: "cache", sentinels: […], **options).new_pool)
     #   store = RedisStore.new(RedisClient.cluster(nodes: urls, **options).new_pool(size: 5))
     #
-    # A client of your own needs options such as `timeout: 0.05, reconnect_attempts: 0`. Any client with `call`
-    # and `pipelined` will do. Configure the server with `maxmemory` and an `allkeys-*` policy; by default its
-    # memory is unlimited. A cluster reads and deletes key by key in one pipeline, because MGET and UNLINK must
-    # not cross slots.
+    # A client of your own needs options such as `timeout: 0.05, reconnect_attempts: 0`. Any client with
+    # `call` and `pipelined` will do. Configure the server with `maxmemory` and an `allkeys-*` policy; by
+    # default its memory is unlimited. A cluster reads and deletes key by key in one pipeline, because MGET
+    # and UNLINK must not cross slots.
     class RedisStore
       COMPARE_AND_DELETE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end"
       private_constant :COMPARE_AND_DELETE

@@ -4,12 +4,12 @@ module Castellan
   module Store
     # Reads from a store of this process first, then from one that processes share.
     #
-    #   store = TieredStore.new(MemoryStore.new(max_bytesize: 64 * 1024 * 1024), RedisStore.new(url: ENV.fetch("REDIS_URL")))
+    #   store = TieredStore.new(MemoryStore.new, RedisStore.new(url: ENV.fetch("REDIS_URL")))
     #
-    # Values of the shared store are kept in the near one, for at most `near_ttl` seconds. Keys of documents contain their
-    # version, so a near copy is never stale. Values of fewer than {SMALL} bytes (leases, counters, version tokens) and
-    # all conditional writes are those of the shared store alone. Of other values another process may have written a newer
-    # one: use a store like this for documents, not for profiles. While the shared store fails, the near one goes on.
+    # Copies stay in the near store for at most `near_ttl` seconds, also while the shared store fails. Values
+    # of fewer than {SMALL} bytes (leases, counters, version tokens) and conditional writes use only the
+    # shared store. Use it for documents, whose keys contain a version: under another key, such as a
+    # profile's, a near copy may be older than the value that another process has written.
     class TieredStore
       SMALL = 128 # bytes
 
@@ -18,9 +18,9 @@ module Castellan
 
       # @param near [MemoryStore]
       # @param far [Object] the store that processes share, see {Store.for}
-      # @param near_ttl [Numeric] seconds that a copy is kept in the near store
+      # @param near_ttl [Numeric] lifetime of a near copy, in seconds
       # @raise [ArgumentError] for a wrong near_ttl
-      # @raise [ConfigurationError] if near is no MemoryStore, or far no store
+      # @raise [ConfigurationError] if near is not a MemoryStore, or far not a store
       def initialize(near, far, near_ttl: 60)
         Store.check_ttl(near_ttl)
         raise ArgumentError, "near_ttl: must be seconds above 0, got nil" if near_ttl.nil?

@@ -11,21 +11,21 @@ module Castellan
     #   versions.install(%w[users roles])                             # without Rails
     #   versions.current([Dependency.new("users"), Dependency.new("roles")]) # => "733-741-…", or nil
     #
-    # Runs one prepared statement before the data is read, on the same connection; threads that read the same
-    # versions at the same time share it, outside of transactions. Returns nil, so that the
-    # response is not cached, where a write could go unnoticed: a trigger is missing or not ENABLE ALWAYS, a
-    # partition or inheriting table has none, logical replication fills the table, or row-level security is
-    # on. Disabling a trigger, ALTER TABLE and attaching a partition change the token.
+    # Runs one prepared statement before the data is read, on the same connection; outside of transactions,
+    # threads that read the same versions at the same time share it. The version is nil, so that the response
+    # is not cached, if a write could go unnoticed: a trigger is missing or not ENABLE ALWAYS, a partition or
+    # inheriting table has none, logical replication fills the table, or row-level security is on. Disabling a
+    # trigger, ALTER TABLE and attaching a partition change the token.
     #
-    # `install(%w[posts], by: "account_id")` also counts the changes of rows with each value of a column (an integer or a UUID,
-    # in one of 1,024 buckets, so that two values may share a version): for documents of one tenant, or of one record. SQLite
-    # counts tables only, because `INSERT OR REPLACE` deletes rows of other values without a trigger.
+    # `install(%w[posts], by: "account_id")` also counts the changes by column value (an integer or a UUID, in
+    # 1,024 buckets, so two values may share a version), for documents of one tenant or one record. SQLite
+    # counts only tables, because `INSERT OR REPLACE` deletes rows with other values without a trigger.
     #
-    # Misses changes outside of tables (a replaced function, a renamed enum label, swapped column names on
-    # PostgreSQL); for SQLite see {SQLiteTriggers}. A replica is exact about its own state: read version and
-    # data from the same replica.
+    # Does not detect changes outside of tables (a replaced function, a renamed enum label, swapped column
+    # names on PostgreSQL); for SQLite see {SQLiteTriggers}. A replica has versions of its own state: read
+    # version and data from the same replica.
     class ExactVersions
-      # `tokens` reads the same without checking the triggers, see {SQLiteReader}.
+      # `tokens` is the SQL that reads the version without checking the triggers, see {SQLiteReader}.
       Statement = Struct.new(:sql, :tokens, :shared)
       LIMIT = 1000 # lists of tables; clients choose includes
       private_constant :Statement, :LIMIT
@@ -43,8 +43,8 @@ module Castellan
 
       # @param dependencies [Array<Dependency>]
       # @yieldparam error [StandardError] of the driver, if the database fails
-      # @return [String, nil] nil if the version is unknown: respond without the cache. The query for the data
-      #   raises the error of the database
+      # @return [String, nil] nil if the version is unknown or the database fails: respond without the cache;
+      #   the query for the data raises the error
       def current(dependencies)
         return if Castellan.off?
         return "0" if dependencies.empty?
@@ -63,8 +63,9 @@ module Castellan
 
       # Installs the triggers, each table in a transaction. Idempotent, but it invalidates cached documents.
       # @param tables [Array<String>]
-      # @param notify [Boolean] whether writes also notify {NotifiedVersions}; nothing on SQLite
-      # @param by [String, Symbol, Array] columns whose values get versions of their own, see {Dependency}; nothing on SQLite
+      # @param notify [Boolean] whether writes also notify {NotifiedVersions}; ignored on SQLite
+      # @param by [String, Symbol, Array] columns whose values have versions of their own, see {Dependency};
+      #   ignored on SQLite
       def install(tables, notify: false, by: [])
         options = postgres? ? { notify: notify, by: [*by].map(&:to_s) } : {}
         tables.each { |table| @connections.execute(triggers.install(Dependency.new(table).table, **options)) }
@@ -77,19 +78,19 @@ module Castellan
         nil
       end
 
-      # @return [Boolean] whether every table has its triggers; also false in a transaction that has written
-      #   (PostgreSQL)
+      # @return [Boolean] whether every table has its triggers; on PostgreSQL also false in a transaction that
+      #   has written
       def installed?(tables)
         tables.all? { |table| current([Dependency.new(table)]) }
       end
 
-      # @return [Array<String>] the tables without triggers, or that do not exist; none in a transaction, and
+      # @return [Array<String>] the tables that have no triggers or do not exist; empty in a transaction and
       #   while the database fails
       def missing(tables)
         return [] if postgres? && @connections.with { |raw| raw.transaction_status.nonzero? }
 
         tables.reject { |table| current([Dependency.new(table)]) { return [] } }
-      rescue StandardError # of the driver or the ORM: it only decides what is logged
+      rescue StandardError # of the driver or the ORM; only a log line depends on it
         []
       end
 
@@ -102,8 +103,8 @@ module Castellan
 
       private
 
-      # Threads that hold a connection do not share: it may be in a transaction, or have a search path of its own, and a thread that
-      # waits for another one must not keep the connection that the other one waits for.
+      # Threads that hold a connection do not share: it may be in a transaction or have its own search path,
+      # and a thread that waits for another must not hold the connection for which the other one waits.
       def of_tables(dependencies)
         statement = @statements.fetch(dependencies) { statement(dependencies.map(&:table).uniq) }
         ask = -> { read { |raw| @connections.observe(raw, statement.sql) { reader.value(raw, statement.sql, statement.tokens) } } }
@@ -140,7 +141,7 @@ module Castellan
         @ready ||= !reader.value(raw, triggers.ready).nil?
       end
 
-      # An older version of the gem has installed no function for them.
+      # Older versions of the gem did not install this function.
       def parts?(raw)
         @parts ||= postgres? && !reader.value(raw, triggers.parts).nil?
       end

@@ -2,13 +2,13 @@
 
 module Castellan
   module Versions
-    # Counts the writes that PostgreSQL notifies of, on a connection and in a thread of its own.
+    # Counts PostgreSQL's notifications of writes, in a thread with a connection of its own.
     #
     #   listener = NotificationListener.new { { dbname: "blog" } }
-    #   listener.generation(%w[posts users], Clock.monotonic_ns)   # => 17, another number after each write; nil: not listening
+    #   listener.generation(%w[posts users], Clock.monotonic_ns)   # => 17; changes with each write
     #
-    # Starts with the first call, in each process (a forked one starts its own). A connection that is lost is opened again
-    # after a second, then after up to 30; meanwhile there is no generation.
+    # Starts at the first call in each process, also after a fork. Reopens a lost connection after a second,
+    # then after up to 30; meanwhile the generation is nil.
     class NotificationListener
       CHANNEL = "castellan_versions"
       BEAT_SECONDS = 1
@@ -28,7 +28,7 @@ module Castellan
 
       # @param tables [Array<String>] without a schema
       # @param now_ns [Integer] monotonic
-      # @return [Integer, nil] nil while nobody listens, or the connection was silent
+      # @return [Integer, nil] nil while the listener is not connected or has been silent
       def generation(tables, now_ns)
         return start unless @thread&.alive? # threads of a parent process are dead
         return unless @beat_ns && now_ns - @beat_ns < SILENT_NS
@@ -63,7 +63,7 @@ module Castellan
         nil
       end
 
-      # The connection of a parent process must not be ended by the end of this one.
+      # Otherwise the exit of a forked process would close the connection of its parent.
       def disown
         @connection&.socket_io&.reopen(IO::NULL) if @pid && @pid != Process.pid
         @connection = nil
@@ -84,7 +84,7 @@ module Castellan
         end
       end
 
-      # Notifications of the time before were lost, so all tables have another generation.
+      # Changes the generation of all tables, because earlier notifications may be lost.
       def listen
         connection = @connection = PG.connect(connect_timeout: 5, **@connect.call.transform_keys(&:to_sym))
         connection.exec("LISTEN #{CHANNEL}")
@@ -99,7 +99,8 @@ module Castellan
         connection&.close unless connection.nil? || connection.finished?
       end
 
-      # A table with partitions or of several schemas has names that are not known here, and so counts for all.
+      # The trigger sends an empty name for tables with partitions or parents, whose other names are unknown
+      # here.
       def count(table)
         table.empty? ? @all += 1 : @writes[table] += 1
       end

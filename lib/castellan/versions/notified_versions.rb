@@ -2,35 +2,38 @@
 
 module Castellan
   module Versions
-    # Keeps exact versions in this process until PostgreSQL notifies of a write, so that a hit asks the database nothing.
+    # Keeps exact versions in memory until PostgreSQL notifies of a write, so that hits need no query.
     #
-    #   castellan_versions :posts, :users, notify: true                # in a migration
+    #   castellan_versions :posts, :users, notify: true       # in a migration
     #   Castellan.keep(store: store, versions: NotifiedVersions.new(ActiveRecord::Base))
-    #   class PostResource … cache :notified                           # `cache :exact` goes on asking each time
+    #   class PostResource … cache :notified                  # `cache :exact` still queries each time
     #
-    # Tokens are those of {ExactVersions}, so processes of both kinds share their documents. A write is noticed when its
-    # notification arrives: usually within milliseconds after the commit, and at the latest after `recheck` seconds, when the
-    # version is read again (a notification may be lost with its connection; ALTER TABLE sends none). Until then a reader
-    # may get the document before the write, also one that has just written. In a transaction, without a listening connection
-    # (a broken one, a pooler in transaction mode), in the roles and shards of ActiveRecord that a new thread does not have,
-    # with `servers:` of Sequel, and on SQLite each version is read from the database; also for tables without `notify: true`,
-    # unless `poll:` allows to read it once in so many seconds. PostgreSQL commits transactions that notify one after the other,
-    # so polling is for tables that are written all the time.
+    # Tokens are those of {ExactVersions}, so processes of both kinds share their documents. Until a
+    # notification arrives, usually milliseconds after the commit, readers may get the document from before
+    # the write, even the client that wrote. After `recheck` seconds the version is read again, because a
+    # notification may be lost with its connection, and ALTER TABLE sends none.
     #
-    # Where the application changes the search path, it must do so by `connection.schema_search_path=` of ActiveRecord. After
-    # `SET search_path` as SQL use `cache :exact`.
+    # Every version is read from the database in a transaction, without a listening connection (a broken one,
+    # a pooler in transaction mode), in roles and shards of ActiveRecord other than the default, with
+    # `servers:` of Sequel, and on SQLite; for tables without `notify: true` as well, or once per `poll:`
+    # seconds. Use `poll:` for tables that are written all the time, because PostgreSQL serializes the commits
+    # of transactions that notify.
+    #
+    # Change the search path only with ActiveRecord's `connection.schema_search_path=`; if the application
+    # runs `SET search_path` as SQL, use `cache :exact`.
     class NotifiedVersions
-      LIMIT = 5000 # lists of tables; clients choose includes, and rows of one viewer have a version of their own
+      LIMIT = 5000 # lists of tables; clients choose includes, and each viewer's rows have their own version
 
-      # `known`: the generation before a token was read, the token, when, and for how long it is used. `checked`: when the triggers
-      # were checked, and for how long their tokens are used.
+      # `known`: the generation before a token was read, the token, the time of reading and its lifetime.
+      # `checked`: the time when the triggers were checked, and the lifetime of tokens. All times in
+      # nanoseconds.
       class Slot
         attr_reader :tables, :names
         attr_accessor :known, :checked
 
         def initialize(dependencies)
           @tables = dependencies.map(&:table).uniq
-          @names = @tables.map { |table| table[/[^.]+\z/] } # without the schema, as notifications have them
+          @names = @tables.map { |table| table[/[^.]+\z/] } # without the schema, as in notifications
         end
       end
       private_constant :LIMIT, :Slot
@@ -40,11 +43,11 @@ module Castellan
 
       # @param source [Class, Object] ActiveRecord::Base or a subclass, or a Sequel::Database
       # @param recheck [Numeric] seconds until a version is read again without a notification
-      # @param poll [Numeric, nil] seconds for which the version of tables without `notify: true` is used, such as 0.01; nil: it is
-      #   read each time
+      # @param poll [Numeric, nil] seconds until a version of tables without `notify: true` is read again,
+      #   such as 0.01; nil: read it each time
       # @param prepared [Boolean] see {ExactVersions}
       # @param log [#call, nil] called once when the listening connection is lost; default standard error
-      # @param connect [Hash, nil] arguments of PG.connect, where the application connects through a pooler
+      # @param connect [Hash, nil] arguments of PG.connect, if the application connects through a pooler
       def initialize(source, recheck: 1, poll: nil, prepared: true, log: nil, connect: nil)
         Store.check_ttl(recheck)
         Store.check_ttl(poll)
@@ -90,7 +93,7 @@ module Castellan
       # @return [Boolean] whether every table has its triggers
       def installed?(tables) = @exact.installed?(tables)
 
-      # @return [Boolean] whether this process listens now; it begins with the first version that is asked for
+      # @return [Boolean] whether this process is listening; it starts at the first call of {#current}
       def listening? = !@listener.generation([], Clock.monotonic_ns).nil?
 
       # Ends the listening connection.
@@ -100,7 +103,7 @@ module Castellan
 
       def postgres? = (@dialect ||= @connections.dialect) == :postgres
 
-      # Frozen tuples, so that threads never combine the parts of two.
+      # Writes frozen tuples, so that other threads never read parts of two.
       def note(slot, generation, token, now_ns)
         checked_ns, lasts_ns = slot.checked
         unless checked_ns && now_ns - checked_ns < @recheck_ns

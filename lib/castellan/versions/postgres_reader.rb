@@ -10,8 +10,8 @@ module Castellan
     #   reader = PostgresReader.new(prepared: true)
     #   reader.value(raw, "SELECT …")            # => String or nil
     #
-    # Pass `prepared: false` behind a pooler that assigns each transaction another connection (older
-    # PgBouncer).
+    # Pass `prepared: false` behind a pooler in transaction mode that does not support prepared statements
+    # (older PgBouncer).
     class PostgresReader
       ERROR = PG::Error
       UNKNOWN = [PG::UndefinedTable, PG::UndefinedColumn, PG::InvalidSchemaName].freeze # missing objects

@@ -10,28 +10,29 @@ module Castellan
     # A writer updates a counter in its own transaction, so the change and the counter become visible
     # together.
     #
-    # A counter row is locked until its writer commits, so each connection has a row of its own for each table
-    # that it writes, named by the negative process id of its backend. Writers never wait for each other and
-    # cannot deadlock here. With its first write a connection takes over the rows of connections that have
-    # ended. In SERIALIZABLE, where reading a row could cancel another writer, each statement inserts a row with
-    # a positive number, which the next new connection takes over. Where a transaction can be prepared
-    # (`max_prepared_transactions`), it keeps its row locked when its connection goes on, so there each
-    # statement replaces a row that no other one has locked.
+    # A counter row is locked until its writer commits. Therefore each connection has its own row per table,
+    # whose `shard` is the negative process id of the backend: writers never wait for each other and cannot
+    # deadlock here. At its first write a connection takes over the rows of connections that have ended. In
+    # SERIALIZABLE, where reading a row could cancel another writer, each statement inserts a row with a
+    # positive shard, which the next new connection takes over. If `max_prepared_transactions` is set, a
+    # prepared transaction keeps its row locked while its connection continues, so each statement replaces an
+    # unlocked row.
     #
     # Counters follow the clock in microseconds, so that a restored backup does not repeat an old token. The
     # triggers are ENABLE ALWAYS, so they also run under `session_replication_role = replica`. The token
     # contains the transaction ids of the rows in pg_class and pg_trigger: ALTER TABLE, a rewrite of the
-    # table, and disabling and enabling a trigger change it. A table with inheriting tables or partitions
-    # includes their counters, and each of them needs its trigger. So do its parents: a statement
-    # that names a parent changes the rows of the table without running its trigger.
+    # table, and disabling and enabling a trigger change it. The token also contains the counters of
+    # inheriting tables and partitions, and of parents, because a statement that names a parent changes rows
+    # of the table without running its trigger. Each of these tables needs the trigger.
     #
-    # `by:` adds four triggers that count the changed rows by the values of these columns, OLD and NEW, in buckets: bucket -1
-    # is part of every version by the column, and counts TRUNCATE, statements that change many buckets, and values that are
-    # neither integers nor UUIDs. A table with partitions, parents or inheriting tables has the version of the table instead.
+    # `by:` adds four triggers that count changed rows by the OLD and NEW values of these columns, in buckets.
+    # Bucket -1 is part of every version by a column, and counts TRUNCATE, statements that change many
+    # buckets, and values other than integers and UUIDs. Tables with partitions, parents or inheriting tables
+    # use the table's version.
     #
-    # The table and functions are created in the first schema of the search path, next to `schema_migrations`.
-    # Every role can read the counters; only the triggers write them. In a transaction that has written the
-    # token is NULL: its changes may be rolled back, so its reads must not be cached.
+    # The tables and functions are created in the first schema of the search path, next to
+    # `schema_migrations`. Every role can read the counters; only the triggers write them. In a transaction
+    # that has written, the token is NULL: its changes may be rolled back, so its reads must not be cached.
     module PostgresTriggers
       TRIGGER = "castellan_version"
       OLD_TRIGGER = "castellan_record_version"
@@ -39,7 +40,7 @@ module Castellan
       ROWS = { "insert" => "NEW TABLE AS castellan_new", "delete" => "OLD TABLE AS castellan_old",
                "update" => "OLD TABLE AS castellan_old NEW TABLE AS castellan_new", "truncate" => nil }.freeze
       BUCKETS = 1024
-      MOST_BUCKETS = 16 # of one statement; one that changes more counts for all
+      MOST_BUCKETS = 16 # per statement; a statement that changes more counts for all values
       BUCKETED = '\\A(?:0|-?[1-9][0-9]*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\Z'
       CLOCK = "(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8"
       TABLES = [
@@ -50,8 +51,9 @@ module Castellan
         "shard bigint GENERATED ALWAYS AS IDENTITY, n bigint NOT NULL, PRIMARY KEY (relation, by, bucket, shard)) WITH (fillfactor = 50)",
         "GRANT SELECT ON castellan_buckets TO PUBLIC"
       ].freeze
-      # %1$I is the schema. A SECURITY DEFINER function must not resolve names by the caller's search_path. castellan_bump names the
-      # schema of everything, because `SET search_path` would cost a writer as much as the counter itself.
+      # %1$I is the schema. A SECURITY DEFINER function must not resolve names by the caller's search_path.
+      # castellan_bump qualifies every name instead of using `SET search_path`, which would cost a writer as
+      # much as the counter itself.
       FUNCTIONS = [
         <<~SQL,
           CREATE OR REPLACE FUNCTION castellan_first_bump(written oid) RETURNS void LANGUAGE plpgsql
@@ -205,7 +207,7 @@ module Castellan
           END $f$
         SQL
       ].freeze
-      # Drops objects of versions before 0.2 after their last trigger is gone.
+      # Drops the objects of Castellan before 0.2 when none of its triggers is left.
       OLD_SCHEMA = <<~SQL
         DO $do$
         BEGIN
@@ -227,7 +229,7 @@ module Castellan
 
       module_function
 
-      # @param table [String] table; its partitions and inheriting tables are included
+      # @param table [String] with its partitions and inheriting tables
       # @param notify [Boolean] whether a write also sends a notification, see {NotifiedVersions}
       # @param by [Array<String>] columns whose values have versions of their own
       # @return [Array<String>] SQL statements
@@ -246,7 +248,7 @@ module Castellan
          "DELETE FROM castellan_versions WHERE relation = #{regclass(table)}"]
       end
 
-      # @param counters [Array<String>] see {Dependency#counter}; a column has a parameter for its value
+      # @param counters [Array<String>] see {Dependency#counter}; each column adds a parameter for its value
       # @return [String] SELECT of one text; NULL if a version is unknown
       def current(counters)
         parameter = 0
@@ -261,11 +263,11 @@ module Castellan
         "SELECT #{versions} WHERE txid_current_if_assigned() IS NULL"
       end
 
-      # @return [nil] PostgreSQL has no cheaper statement
+      # @return [nil] PostgreSQL needs no separate statement
       def tokens(_tables) = nil
 
       # @param tables [Array<String>]
-      # @return [String] SELECT of one text: 't' if the triggers of all, and of their partitions, notify
+      # @return [String] SELECT of one text: 'true' if the triggers of all tables and partitions notify
       def notifies(tables)
         family = "WITH RECURSIVE family (oid) AS (SELECT oid FROM unnest(ARRAY[#{tables.map { |table|
           relation(table)
@@ -287,7 +289,7 @@ module Castellan
         "SELECT '1' WHERE to_regprocedure('castellan_version_by(oid, text, text)') IS NOT NULL"
       end
 
-      # @return [String] SELECT of the visible tables with columns of `by:`, and these as one text with commas
+      # @return [String] SELECT of the visible tables with `by:`, and their columns joined by commas
       def columns
         "SELECT c.relname, string_agg(DISTINCT b.by, ',') FROM castellan_buckets b JOIN pg_catalog.pg_class c ON c.oid = b.relation " \
           "WHERE b.bucket = -1 AND pg_catalog.pg_table_is_visible(c.oid) GROUP BY 1"
@@ -314,7 +316,7 @@ module Castellan
         "DO $do$ BEGIN EXECUTE format($sql$#{sql}$sql$, current_schema()); END $do$"
       end
 
-      # The lock waits for transactions that wrote without the trigger.
+      # The lock waits for transactions that have written without the trigger.
       def install_family(table, notify)
         each_of_family(table, <<~SQL)
           EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %1$s; DROP TRIGGER IF EXISTS #{OLD_TRIGGER} ON %1$s; LOCK TABLE %1$s IN SHARE ROW EXCLUSIVE MODE', watched);
@@ -325,7 +327,7 @@ module Castellan
         SQL
       end
 
-      # A column that does not exist raises. The lock of {install_family} is still held.
+      # PERFORM raises for a column that does not exist. The lock of {install_family} is still held.
       def install_by(table, columns)
         create = ROWS.map do |event, rows|
           "CREATE TRIGGER #{BY_TRIGGER}#{event} AFTER #{event} ON #{quote(table)} #{"REFERENCING #{rows} " if rows}FOR EACH STATEMENT " \
@@ -357,10 +359,10 @@ module Castellan
         SQL
       end
 
-      # Reads the versions of several tables at once, in about half of the time of the functions. One sum is enough, because
-      # every committed change increases it.
-      # @return [String] SELECT of one text; no row where a table needs {FUNCTIONS}: with partitions or inheritance, where a
-      #   subscription exists, and where a version is unknown
+      # Reads the versions of several tables at once, in about half the time of the functions. One sum is
+      # enough, because every committed change increases it.
+      # @return [String] SELECT of one text; no row if a table needs {FUNCTIONS}: with partitions or
+      #   inheritance, if a subscription exists, or if a version is unknown
       def plain(tables)
         oids = "ARRAY[#{tables.map { |table| relation(table) }.join(", ")}]::oid[]"
         <<~SQL

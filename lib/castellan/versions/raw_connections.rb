@@ -4,16 +4,16 @@ require_relative "../active_record_thread"
 
 module Castellan
   module Versions
-    # Yields the driver's connection of ActiveRecord or Sequel, the one that the thread's queries use.
+    # Yields the driver connection that the thread's queries use in ActiveRecord or Sequel.
     #
     #   connections = RawConnections.for(ActiveRecord::Base)   # a class with a pool, or a Sequel::Database
     #   connections.with { |raw| raw.exec("SELECT 1") }        # PG::Connection or SQLite3::Database
     #   connections.dialect                                     # => :postgres or :sqlite
     #
-    # `observe` notifies the ORM's log and subscribers of the statement. Never write through it: the ORM would
-    # not notice.
+    # `observe` reports a statement to the ORM's log and subscribers. Never write through a raw connection:
+    # the ORM would not notice.
     module RawConnections
-      # The place of a connection that has set no search path.
+      # The `place` of a connection with the default search path.
       HOME = ""
       DIALECTS = { /postg/i => :postgres, /sqlite/i => :sqlite }.freeze
       private_constant :DIALECTS
@@ -69,8 +69,9 @@ module Castellan
           end
         end
 
-        # @return [String, nil] the search path that `schema_search_path=` has set, "" for the default; nil in a transaction, and where
-        #   queries go to another database than those of a new thread: a replica or another shard. Asks the database nothing
+        # Returns the search path without a query.
+        # @return [String, nil] as set by `schema_search_path=`, "" for the default; nil in a transaction, and
+        #   on a replica or another shard, to which the queries of a new thread do not go
         def place
           return if ActiveRecordThread.connected_elsewhere? && !default_database?
 
@@ -78,10 +79,10 @@ module Castellan
           connection.instance_variable_get(:@schema_search_path) || HOME unless connection.transaction_open?
         end
 
-        # @return [Boolean] whether this thread holds no connection, and would get one of the default role and shard
+        # @return [Boolean] whether this thread holds no connection and is on the default role and shard
         def none? = !ActiveRecordThread.connected_elsewhere? && !pool_of_new_threads.active_connection?
 
-        # Notifies of the statement only during a recording or with a debug log: Rails' instrumentation costs
+        # Instruments the statement only during a recording or with a debug log: Rails' instrumentation costs
         # several times as much as the statement, on every cache hit.
         def observe(_raw, sql, &block)
           return yield unless Recording.current || @model.logger&.debug?
@@ -97,20 +98,20 @@ module Castellan
 
         private
 
-        # ActiveRecord does not see the driver's error, and would use the connection for the next statement.
+        # ActiveRecord does not see the driver's error and would reuse the connection.
         def drop_broken(connection)
           connection.disconnect! unless connection.transaction_open? || connection.active?
         end
 
-        # The pool of the default role and shard. `establish_connection` disconnects the pool that it replaces, and a forked process
-        # discards those of its parent.
+        # The pool of the default role and shard. `establish_connection` disconnects the pool that it
+        # replaces, and a forked process discards the pools of its parent.
         def pool_of_new_threads
           pool = @pool
           return pool if pool&.automatic_reconnect && !pool.discarded?
 
           name = @model.connection_specification_name
           @pool = @model.connection_handler.retrieve_connection_pool(name, role: @model.default_role, shard: @model.default_shard) ||
-                  @model.connection_pool # raises what is wrong
+                  @model.connection_pool # raises ActiveRecord's error
         end
 
         def default_database?
@@ -131,7 +132,7 @@ module Castellan
         end
 
         # @param model [Object] a model or dataset
-        # @return [Boolean] whether it is of the same Sequel::Database
+        # @return [Boolean] whether it uses the same Sequel::Database
         def of?(model)
           model.respond_to?(:db) && model.db.equal?(@database)
         end
@@ -142,8 +143,8 @@ module Castellan
           @database.synchronize(:read_only, &block)
         end
 
-        # @return [String, nil] "", because Sequel does not see what SQL has set as search path; nil in a transaction, and where the
-        #   database has several servers
+        # @return [String, nil] "", because Sequel does not know the search path of a connection; nil in a
+        #   transaction, and if the database has several servers
         def place = (HOME if @database.servers.size == 1 && !@database.in_transaction?)
 
         # @return [Boolean] whether this thread holds no connection of the only server

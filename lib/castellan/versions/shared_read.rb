@@ -2,15 +2,16 @@
 
 module Castellan
   module Versions
-    # Lets threads that read the same at the same time share one statement.
+    # Shares one statement among threads that read the same versions at the same time.
     #
     #   read = SharedRead.new
     #   read.call { connection.exec(SQL) }   # in eight threads at once: two or three statements
     #
-    # A result is never older than the call: while a statement runs, the threads that call wait for the next one and share that. If it
-    # fails, its error is raised in the thread that sent it, and the others send their own.
+    # A result is never older than the call: threads that call while a statement runs wait for the next one
+    # and share its result. If it fails, its error is raised in the thread that sent it, and the others send
+    # their own.
     class SharedRead
-      # One statement and the threads that share it. The owner of another process than this one is not alive.
+      # One statement and the threads that share it. After a fork, the parent's owner is not alive.
       Round = Struct.new(:owner, :ended, :read, :value)
       private_constant :Round
 
@@ -24,7 +25,7 @@ module Castellan
       # @yieldreturn [Object] frozen
       # @return [Object] what the block returned, here or in another thread
       def call
-        return yield if @running&.owner == Thread.current # inside of its own block
+        return yield if @running&.owner == Thread.current # a nested call in the block
 
         own = nil
         joined = @mutex.synchronize { alive(@next) ? wait(@next) : lead(own = Round.new(Thread.current)) }
@@ -34,7 +35,7 @@ module Castellan
         read = true
         value
       ensure
-        # An interrupt in between would keep all others waiting.
+        # An interrupt before the round is finished would block all other threads.
         Thread.handle_interrupt(Object => :never) { finish(own, read, value) } if own
       end
 
