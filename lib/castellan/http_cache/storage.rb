@@ -51,6 +51,7 @@ module Castellan
       # @param log [#call, nil] called with one line per outage
       # @param clock [#now]
       def initialize(store, log: nil, clock: Clock)
+        store = Store.for(store)
         @store = Store::FailSafe.new(store, log: log)
         @clock = clock
         @lost = LostInvalidations.new(@store, clock: clock)
