@@ -200,7 +200,7 @@ module Castellan
       fetched = nil
       # Requests after an invalidation do not wait for one that began before it.
       shared = @flights.run("#{request.group}\0#{@storage.generation(found.seen)}") do |first|
-        fetched = first && @leases ? lease(request, reason) : fetch(request, found, reason)
+        fetched = first ? lease(request, reason) : fetch(request, found, reason)
         fetched.shared if fetched&.shared&.shareable?
       end
       return fetched.response if fetched
@@ -208,15 +208,20 @@ module Castellan
       (shared && use(request, shared, reason)) || read(request, collapsed: true)
     end
 
-    # Collapses the requests of several processes. After waiting, a process reads the store again.
+    # Collapses the requests of several processes, if the store has leases.
     # @return [Origin::Fetched, nil] nil if another process did not store its response
     def lease(request, reason)
-      @leases.hold(request) do |state|
-        next unshare(request) if state == :unstored
+      return fetch_unless_stored(request, reason) unless @leases
 
-        found = @storage.find(request)
-        stored_elsewhere(request, found, reason) || fetch(request, found, reason, note: true)
+      @leases.hold(request) do |state|
+        state == :unstored ? unshare(request) : fetch_unless_stored(request, reason, note: true)
       end
+    end
+
+    # Reads the store again: another request may have ended between the first read and this turn.
+    def fetch_unless_stored(request, reason, note: false)
+      found = @storage.find(request)
+      stored_elsewhere(request, found, reason) || fetch(request, found, reason, note: note)
     end
 
     def stored_elsewhere(request, found, reason)

@@ -47,7 +47,7 @@ class CacheColdReadersTest < Minitest::Test
 
   # @return [Array(Array<String>, Integer)] what the readers read, and how often it was computed
   def read(&block)
-    pipes = Array.new(PROCESSES) { IO.pipe }
+    pipes = Array.new(PROCESSES) { IO.pipe(binmode: true) }
     pids = pipes.map { |_, writer| fork { in_process(writer, &block) } }
     pipes.map(&:last).each(&:close)
     bytes = pipes.flat_map { |reader, _| Marshal.load(reader.read) } # rubocop:disable Security/MarshalLoad -- of a child process
