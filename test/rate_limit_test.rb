@@ -4,6 +4,7 @@ require "test_helper"
 require "rack"
 require "rack/lint"
 require "rack/mock_request"
+require "document/library"
 
 class RateLimitTest < Minitest::Test
   YEAR = 365 * 86_400
@@ -62,6 +63,20 @@ class RateLimitTest < Minitest::Test
     get("QUERY_STRING" => "include=a,b.c&page[size]=300")
     assert_equal "3", get["ratelimit"][/r=(\d+)/, 1]
     assert_equal 200, get("QUERY_STRING" => "page[%").status
+  end
+
+  def test_a_request_to_an_app_costs_what_its_plan_reads
+    app = Library.active_record(:sqlite).models.then do |models|
+      Castellan.app { resource models::ArticleResource, at: "articles" }
+    end
+    asked = { "/api/articles" => 1, "/api/articles?include=author,tags" => 3, "/api/articles/1?include=author" => 2,
+              "/api/articles?include=authors" => 1, "/api/articles?page=1&page%5Bsize%5D=2" => 1, "/api/articles/1/author" => 1, "/api/%FF" => 1, "/" => 1 }
+    asked.each do |path, cost|
+      request = Rack::Request.new(Rack::MockRequest.env_for(path))
+      assert_equal cost, app.cost(request, at: "/api"), path
+    end
+    limit(limit: 10, cost: ->(request) { app.cost(request) })
+    assert_equal "7", get("PATH_INFO" => "/articles", "QUERY_STRING" => "include=author,tags")["ratelimit"][/r=(\d+)/, 1]
   end
 
   def test_a_block_chooses_the_client_and_nil_is_not_limited

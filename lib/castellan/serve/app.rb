@@ -136,6 +136,23 @@ module Castellan
         [endpoint, *segments]
       end
 
+      # Counts what a request reads, for {RateLimit}, without reading it.
+      #
+      #   use Castellan::RateLimit, limit: 3_000, period: 60, cost: ->(request) { API.cost(request, at: "/api") }
+      #
+      # @param request [Rack::Request]
+      # @param at [String] the path of the mount point, if the limit stands outside of it
+      # @return [Integer] for a GET, one for each record type that its plan reads, and one for each hundred
+      #   records of its page; 1 for other requests, and for those that are refused
+      def cost(request, at: "")
+        return 1 unless ALLOWED.include?(request.request_method)
+
+        endpoint, id, *rest = route(ClientText.utf8(request.path_info.delete_prefix(at)))
+        endpoint && rest.empty? ? endpoint.cost(request.query_string, id) : 1
+      rescue BadRequest
+        1
+      end
+
       # @param type [String]
       # @return [Endpoint, nil] the collection of this type, else that of a resource with `types`
       def endpoint_of(type)

@@ -224,6 +224,14 @@ module Castellan
         !JSON.parse(linkage(viewer, id, relationship).to_json).dig("data", "relationships", relationship.key).nil?
       end
 
+      # @return [Integer] see {App#cost}
+      # @raise [BadRequest] if the query string is invalid
+      def cost(query, id)
+        asked = parameters(query).request
+        nodes = Plan.compile(@resource.definition, asked).nodes.size
+        nodes + (id || asked.page.nil? ? 0 : asked.page.last / 100)
+      end
+
       # @param env [Hash] Rack's environment
       # @param viewer [Object, nil]
       # @param id [String, nil] nil: the collection
