@@ -30,16 +30,16 @@ class CacheBenchmark
   THREADS = CLIENTS + 2
   LOST = 5
   INCLUDE = "?include=author,comments"
-  GZIP = { "Accept-Encoding" => "gzip" }.freeze
+  GZIP, PLAIN = %w[gzip identity].map { |coding| { "Accept-Encoding" => coding }.freeze }
   APPLICATION = File.expand_path("cache/config.ru", __dir__)
   TABLES = %w[posts authors comments readings].freeze
 
   # Name, path, header fields, the peer, and the goal as a share of the peer's rate.
   Way = Struct.new(:title, :path, :headers, :peer, :goal)
   WAYS = [
-    Way.new("constant bytes", "/constant", {}), Way.new("constant gzip", "/constant-gzip", GZIP),
-    Way.new("constant 304", "/constant-304", {}),
-    Way.new("constant bytes after a version's statement by hand", "/version", {}, "constant bytes"),
+    Way.new("constant bytes", "/constant#{INCLUDE}", {}), Way.new("constant gzip", "/constant-gzip#{INCLUDE}", GZIP),
+    Way.new("constant 304", "/constant-304#{INCLUDE}", :etag),
+    Way.new("constant bytes after a version's statement by hand", "/version#{INCLUDE}", {}, "constant bytes"),
     Way.new("Castellan, notified version", "/castellan/notified#{INCLUDE}", {}, "constant bytes", 0.85),
     Way.new("Castellan, exact version", "/castellan/exact#{INCLUDE}", {}, "constant bytes", 0.70),
     Way.new("Castellan, written anew", "/castellan/anew#{INCLUDE}", {}),
@@ -96,13 +96,24 @@ class CacheBenchmark
   def compare(base_url)
     documents = WAYS.reject { |way| way.title.end_with?("304") || way.title.start_with?("constant") }.to_h do |way|
       Array.new(3) { get(base_url, way.path) }
-      answer = get(base_url, way.path, { "Accept-Encoding" => "identity" })
+      answer = get(base_url, way.path, PLAIN)
       abort "#{way.title}: #{answer.code} #{answer.body[0, 200]}" unless answer.code == "200"
       [way.title, plain(JSON.parse(answer.body))]
     end
     other = documents.find { |_, document| document != documents.values.first }
     abort "#{other.first} is another document than #{documents.keys.first}" if other
     abort "no page of 60" unless documents.values.first.size == 60
+    compare_constants(base_url)
+  end
+
+  # The constant answers have the bytes of Castellan's.
+  def compare_constants(base_url)
+    { "/constant" => PLAIN, "/version" => PLAIN, "/constant-gzip" => GZIP }.each do |path, headers|
+      sent, constant = ["/castellan/notified", path].map { |each| get(base_url, "#{each}#{INCLUDE}", headers) }
+      abort "#{path} has other bytes than Castellan" unless sent.body == constant.body
+      other = (sent.to_hash.keys | constant.to_hash.keys).find { |name| sent[name].to_s.size != constant[name].to_s.size }
+      abort "#{path} has another #{other} than Castellan" if other
+    end
   end
 
   # Without the viewer's attribute and everything around the list. Ids in nested JSON may be strings or

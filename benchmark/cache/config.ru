@@ -6,7 +6,6 @@ require "rails"
 require "action_controller/railtie"
 require "active_record"
 require "rack/deflater"
-require "zlib"
 require "castellan"
 require_relative "library"
 
@@ -95,15 +94,15 @@ personal = Castellan.app do
   authenticate { |_env| Viewers.next }
 end
 
-bytes = NotifiedPostResource.render(keeper: nil)
-gzip = Zlib.gzip(bytes)
+bytes = NotifiedPostResource.render(query: { "include" => "author,comments" }, keeper: nil)
+gzip = Castellan::Cache::Compression.call("gzip", bytes)
 # The header fields that Castellan sends; each response has a Hash of its own.
-FIELDS = { "etag" => '"castellan-1-constant-bytes-of-a-page-0"', "vary" => "accept, accept-encoding",
+FIELDS = { "etag" => '"castellan-constant-bytes-of-page"', "vary" => "accept, accept-encoding",
            "cache-control" => "public, no-cache" }.freeze
 constant = lambda do |body, **fields|
   sent = Castellan::Serve::Endpoint::Body.of(body) # Puma copies the strings of an Array
   lambda do |_env|
-    [200, { **FIELDS, "content-type" => "application/json", "content-length" => body.bytesize.to_s, **fields }, sent]
+    [200, { **FIELDS, "content-type" => "application/json; charset=utf-8", "content-length" => body.bytesize.to_s, **fields }, sent]
   end
 end
 empty = ->(_env) { [304, FIELDS.dup, []] }
@@ -121,7 +120,7 @@ end
 
 map("/constant") { run constant.call(bytes) }
 map("/version") { run asking.call(constant.call(bytes)) }
-map("/constant-gzip") { run constant.call(gzip, "content-encoding" => "gzip") }
+map("/constant-gzip") { run constant.call(gzip, "content-encoding" => "gzip", "etag" => FIELDS["etag"].sub(/"\z/, '-gzip"')) }
 map("/constant-304") { run empty }
 map("/castellan") { run castellan }
 map("/viewers") { run personal }
