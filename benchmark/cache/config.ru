@@ -118,11 +118,16 @@ asking = lambda do |answer|
   end
 end
 
-map("/constant") { run constant.call(bytes) }
-map("/version") { run asking.call(constant.call(bytes)) }
-map("/constant-gzip") { run constant.call(gzip, "content-encoding" => "gzip", "etag" => FIELDS["etag"].sub(/"\z/, '-gzip"')) }
-map("/constant-304") { run empty }
-map("/castellan") { run castellan }
-map("/viewers") { run personal }
-map("/rails") { run Rails.application }
-map("/rails-gzip") { run Rack::Deflater.new(Rails.application) }
+deflated = Rack::Deflater.new(Rails.application)
+applications = { "constant" => constant.call(bytes), "version" => asking.call(constant.call(bytes)),
+                 "constant-gzip" => constant.call(gzip, "content-encoding" => "gzip", "etag" => FIELDS["etag"].sub(/"\z/, '-gzip"')),
+                 "constant-304" => empty, "castellan" => castellan, "viewers" => personal, "rails" => Rails.application,
+                 "rails-gzip" => deflated }.freeze
+
+# Finds each in the same time; Rack::URLMap tries one location after the other.
+run lambda { |env|
+  _, name, path = env["PATH_INFO"].split("/", 3)
+  env["SCRIPT_NAME"] = "/#{name}"
+  env["PATH_INFO"] = "/#{path}"
+  applications.fetch(name).call(env)
+}

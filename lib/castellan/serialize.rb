@@ -40,9 +40,11 @@ module Castellan
       const_defined?(:NativeEncoder, false)
     end
 
+    ESCAPES = %i[json rails rails_html].freeze
+
     # Chooses how strings are escaped: like Rails and its setting for HTML, if ActiveSupport's JSON
     # is loaded; otherwise like the json gem.
-    # @return [Symbol] :json, :rails or :rails_html
+    # @return [Symbol] one of {ESCAPES}
     def self.escape
       return :json unless defined?(ActiveSupport::JSON::Encoding)
 

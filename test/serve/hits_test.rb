@@ -154,6 +154,14 @@ class HitsTest < Minitest::Test
     end
   end
 
+  # Such as after a restart of the process.
+  def test_a_client_that_only_revalidates_needs_one_rendering
+    etag = get("letters")[1]["etag"]
+    @app = app
+    assert_equal 304, get("letters", "HTTP_IF_NONE_MATCH" => etag).first
+    assert_equal 0, renderings { assert_equal 304, get("letters", "HTTP_IF_NONE_MATCH" => etag).first }
+  end
+
   def test_hits_are_what_renderings_send
     random = Random.new(Minitest.seed)
     asked = PATHS.product([1, 2], CODINGS).shuffle(random: random)

@@ -61,7 +61,7 @@ module Castellan
       # @return [Last]
       def last(version, values)
         last = @last
-        return last if last && last.version == version && last.values == values
+        return last if last && last.version == version && last.values == values # fast if they are identical
 
         @last = Last.new(version, values, Cache::Key.for([@fixed, version, values]))
       end

@@ -12,8 +12,9 @@ module Castellan
     # found.
     class RequestKey
       NO_VALUES = [].freeze
-      # Memoizes what the identity of a scope determines in one {Rows::Scopes#default_context}.
-      Located = Struct.new(:context, :values, :statement, :dependencies)
+      # Memoizes what the identity of a scope determines in one {Rows::Scopes#default_context}. `parts` are
+      # those of a key with {Serialize.escape}, and without, if no custom code reads its surroundings.
+      Located = Struct.new(:context, :values, :statement, :dependencies, :parts)
       private_constant :NO_VALUES, :Located
 
       # @return [Plan::FetchPlan]
@@ -52,7 +53,7 @@ module Castellan
         found = all_in_default_context if :all.equal?(given)
         found ||= located(nil, identity(given)) or return
         version = @keeper.versions_of(@kind, @adapter.model)&.current(found.dependencies) or return
-        found.statement.last(version, [found.values, @fixed, Serialize.escape, @code.surroundings(viewer)])
+        found.statement.last(version, parts(found, viewer))
       end
 
       # @return [Boolean] whether the document has per-viewer values
@@ -91,7 +92,18 @@ module Castellan
       def located(context, identity)
         statement = @statements[identity.first] if identity
         parts = @parts ? @parts[[identity, @id]] : NO_VALUES if statement
-        Located.new(context, identity.last, statement, statement.dependencies(parts)).freeze if parts
+        return unless parts
+
+        keys = Serialize::ESCAPES.to_h { |escape| [escape, [identity.last, @fixed, escape, nil].freeze] } unless context.nil?
+        Located.new(context, identity.last, statement, statement.dependencies(parts), keys).freeze
+      end
+
+      # @return [Array] the same for equal requests, if it can be, because it is compared each time
+      def parts(found, viewer)
+        surroundings = @code.surroundings(viewer)
+        return [found.values, @fixed, Serialize.escape, surroundings] if surroundings || found.parts.nil?
+
+        found.parts.fetch(Serialize.escape)
       end
 
       def identity(given)

@@ -41,9 +41,10 @@ module Castellan
       # Bytes; longer query strings are parsed each time.
       LONGEST = 1_000
       ALWAYS_ASK = HTTP::CacheControl.new
+      NOTED = [200, 304].freeze
       HIT = { "cache-status" => "Castellan; hit" }.freeze
       MISS = { "cache-status" => "Castellan; fwd=miss; stored" }.freeze
-      private_constant :JSON_API, :LONGEST, :ALWAYS_ASK, :HIT, :MISS
+      private_constant :JSON_API, :LONGEST, :ALWAYS_ASK, :NOTED, :HIT, :MISS
 
       # @return [Class]
       # @return [String] the path of the collection
@@ -135,7 +136,7 @@ module Castellan
         return found if found
 
         document = document(env, viewer, id, scope: scope)
-        rendered(env, id, document).tap { |response| keeper.note_request(request, document.rendering) if response.first == 200 }
+        rendered(env, id, document).tap { |response| keeper.note_request(request, document.rendering) if NOTED.include?(response.first) }
       end
 
       # @return [Boolean] whether {#kept} may return a response: documents are cached and have no scope

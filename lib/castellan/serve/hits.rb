@@ -45,7 +45,7 @@ module Castellan
         headers = { "etag" => etag, "vary" => offered.empty? ? @vary : @vary_with_coding }
         headers.update(personal ? @private : @cache_control)
         outcome = condition(env, etag)
-        return Endpoint.not_modified(headers) if outcome == :not_modified
+        return [304, headers, []] if outcome == :not_modified
         return unless outcome == :proceed && (kept ||= kept(keeper, request_key, key, coding, id))
 
         values ||= request_key.viewer_values(kept, viewer, key, versions) if personal
