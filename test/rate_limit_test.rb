@@ -70,7 +70,8 @@ class RateLimitTest < Minitest::Test
       Castellan.app { resource models::ArticleResource, at: "articles" }
     end
     asked = { "/api/articles" => 1, "/api/articles?include=author,tags" => 3, "/api/articles/1?include=author" => 2,
-              "/api/articles?include=authors" => 1, "/api/articles?page=1&page%5Bsize%5D=2" => 1, "/api/articles/1/author" => 1, "/api/%FF" => 1, "/" => 1 }
+              "/api/articles?include=authors" => 1, "/api/articles?page=1&page%5Bsize%5D=2" => 1, "/api/articles/1/author" => 1,
+              "/api/%FF" => 1, "/" => 1 }
     asked.each do |path, cost|
       request = Rack::Request.new(Rack::MockRequest.env_for(path))
       assert_equal cost, app.cost(request, at: "/api"), path
