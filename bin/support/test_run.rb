@@ -13,9 +13,10 @@ module Castellan
   #   Castellan::TestRun.new(%w[--all]).call                                       # everything; .ci/run calls this
   #   Castellan::TestRun.new(%w[test/recording_test.rb -n /fiber/ --seed 1]).call  # these files, with options of minitest
   #
-  # Several processes share the tests (TEST_PROCESSES=1 for one process), each with a closing line. For work
-  # that runs at the same time, only the time after the end of the tests is reported. With CI=true, a missing
-  # server, a skipped test and a run over its budget are failures.
+  # Several processes share the tests (TEST_PROCESSES=1 for one process), each with a closing line. What fails
+  # is printed again at the end. For work that runs at the same time, only the time after the end of the tests
+  # is reported, and its output only if it failed. With CI=true, a missing server, a skipped test and a run
+  # over its budget are failures.
   class TestRun
     LOADER = 'ARGV.take_while { |argument| !argument.start_with?("-") }.each { |file| require file }; ' \
              'ARGV.shift until ARGV.empty? || ARGV.first.start_with?("-")'
@@ -55,6 +56,7 @@ module Castellan
       @skips = {}
       @slowest = {}
       @seconds = {}
+      @failures = []
     end
 
     # @return [Integer] the exit status: 1 if something failed, 2 if a file does not exist
@@ -65,7 +67,7 @@ module Castellan
       failed = steps.reject { |name, step| timed(name, &step) }.map(&:first)
       failed << "servers" if ci? && @left_out.any?
       failed << "time budget" if ci? && @files.empty? && @seconds.values.sum > budget
-      @out.puts slowest, times if @files.empty?
+      @out.puts @failures, slowest, times if @files.empty?
       @out.puts last_line(failed)
       failed.empty? ? 0 : 1
     end
@@ -124,7 +126,7 @@ module Castellan
     end
 
     def passed?(passed, output)
-      @out.puts output
+      @out.puts output unless passed
       passed
     end
 
@@ -152,12 +154,16 @@ module Castellan
         running = Array.new(processes) { |number| start(files, env, File.join(directory, number.to_s), aside: number.positive?) }
         passed = running.map { |pid| Process.wait2(pid).last.success? }
         Dir[File.join(directory, "*.out")].each { |output| @out.puts File.read(output) }
-        Dir[File.join(directory, "*.report")].each { |report| take(JSON.parse(File.read(report))) }
+        running.each_index { |number| take(File.join(directory, "#{number}.report")) }
         passed.all?
       end
     end
 
-    def take(report)
+    def take(path)
+      return @failures << "A process of the tests ended without a report: its output is above." unless File.exist?(path)
+
+      report = JSON.parse(File.read(path))
+      @failures.concat(report.fetch("failures"))
       @skips.merge!(report.fetch("skips")) { |_, one, other| one + other }
       @slowest.merge!(report.fetch("slowest")) { |_, one, other| [one, other].max }
     end

@@ -155,7 +155,7 @@ class TrialTest < Minitest::Test
 
   def test_a_slower_fix_with_fewer_queries_is_not_accepted
     World::Base.transaction do
-      World::RoomKey.insert_all(Array.new(3_000) { |door| { keeper_id: (door % 6) + 1, door: door } })
+      World::RoomKey.insert_all(Array.new(15_000) { |door| { keeper_id: (door % 6) + 1, door: door } })
       trial = try { json(World::Keeper.order(:id).map { |keeper| keeper.room_keys.where(lost: false).last.door }) }
       assert_includes trial.reason, "there are fewer queries, but they take longer and make more objects"
       raise ActiveRecord::Rollback

@@ -3,8 +3,8 @@
 require "json"
 
 module Castellan
-  # Writes a summary for bin/test to the file CASTELLAN_RUN_REPORT: the number of skipped tests by reason, and
-  # the slowest tests with their seconds.
+  # Writes a summary for bin/test to the file CASTELLAN_RUN_REPORT: the number of skipped tests by reason, the
+  # slowest tests with their seconds, and the failures, which bin/test prints again at the end.
   class RunReport < Minitest::AbstractReporter
     SLOWEST = 10
 
@@ -12,16 +12,19 @@ module Castellan
       @path = path
       @skips = Hash.new(0)
       @seconds = {}
+      @failures = []
       super()
     end
 
     def record(result)
       @skips[result.failure.message] += 1 if result.skipped?
+      @failures << result.to_s if !result.passed? && !result.skipped?
       @seconds["#{result.klass}##{result.name}"] = result.time
     end
 
     def report
-      File.write(@path, JSON.generate(skips: @skips, slowest: @seconds.max_by(SLOWEST) { |_, seconds| seconds }.to_h))
+      slowest = @seconds.max_by(SLOWEST) { |_, seconds| seconds }.to_h
+      File.write(@path, JSON.generate(skips: @skips, slowest: slowest, failures: @failures.map { |failure| failure.encode("UTF-8").scrub }))
     end
   end
 end

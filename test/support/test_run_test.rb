@@ -12,15 +12,17 @@ class TestRunTest < Minitest::Test
     assert_equal "bin/test: no such file: test/nothing_test.rb\n", said.string
   end
 
-  def test_a_run_reports_skip_reasons_and_the_slowest_tests
+  def test_a_run_reports_skip_reasons_the_slowest_tests_and_failures
     Dir.mktmpdir do |directory|
       report = Castellan::RunReport.new(path = File.join(directory, "0.report"))
       12.times { |number| report.record(result("test_#{number}", seconds: number)) }
-      2.times { |number| report.record(result("test_skipped_#{number}", seconds: 0, skip: "needs redis")) }
+      2.times { |number| report.record(result("test_skipped_#{number}", seconds: 0, failure: Minitest::Skip.new("needs redis"))) }
+      report.record(result("test_wrong", seconds: 0, failure: Minitest::Assertion.new("one is not \xE9 two")))
       report.report
       told = JSON.parse(File.read(path))
       assert_equal({ "needs redis" => 2 }, told["skips"])
       assert_equal 11.downto(2).map { |number| ["SampleTest#test_#{number}", number] }, told["slowest"].to_a
+      assert_match(/\AFailure:\nSampleTest#test_wrong .*:\none is not � two/, told["failures"].join)
     end
   end
 
@@ -31,11 +33,11 @@ class TestRunTest < Minitest::Test
 
   private
 
-  def result(name, seconds:, skip: nil)
+  def result(name, seconds:, failure: nil)
     Minitest::Result.new(name).tap do |result|
       result.klass = "SampleTest"
       result.time = seconds
-      result.failures << Minitest::Skip.new(skip) if skip
+      result.failures << failure if failure
     end
   end
 end
