@@ -7,6 +7,10 @@ require_relative "config/environment"
 if ENV["WITH_CASTELLAN"] == "1"
   use Castellan::HTTPCache, only: "/posts/shared"
   map("/posts/castellan/public") { run PostsApi.everybody }
+  map("/posts/castellan/limited") do
+    use Castellan::RateLimit, limit: 1_000_000, period: 60, store: Castellan::Store::MemoryStore.new
+    run PostsApi.everybody
+  end
   map("/posts/castellan") do
     use ActionDispatch::Executor, Rails.application.executor
     run PostsApi.viewers

@@ -21,7 +21,7 @@ class DemoCommandTest < Minitest::Test
     assert_users(rows)
     assert_match(/constant bytes from the same Puma, rate: [\d.]+ ×/, out)
     assert_match(%r{the report is \S+/index\.html}, out)
-    assert_includes err, "40/40"
+    assert_includes err, "41/41"
   end
 
   def test_ctrl_c_shows_the_figures_so_far_and_stops_the_server
