@@ -8,9 +8,10 @@ module Castellan
     #   store.write_multi({ "a" => "1" }, ttl: 60)
     #   store.read_multi(%w[a b]) # => { "a" => "1" }
     #
-    # New values are on probation; values that are read again are protected, up to 80 % of the bytes. Values
-    # on probation are evicted first, least recently used first, so a crawler that reads each document once
-    # does not evict documents that are read often. Thread-safe; returned Strings are frozen and shared.
+    # New values are on probation; values that are read again become protected, up to 80 % of the bytes.
+    # Values on probation are evicted first, least recently used first, so a crawler that reads each document
+    # once does not evict documents that are read often. A read only marks its value; a write that needs room
+    # moves the marked values, as memcached does. Thread-safe; returned Strings are frozen and shared.
     #
     # Each process has its own store, so each computes a document once, and a deletion affects only this
     # process; to share values, use a RedisStore or MemcachedStore.
@@ -20,7 +21,7 @@ module Castellan
       OVERHEAD = 200
 
       PROTECTED_SHARE = 0.8
-      Entry = Struct.new(:bytes, :expires_ns, :bytesize, :decoded)
+      Entry = Struct.new(:bytes, :expires_ns, :bytesize, :decoded, :read)
       private_constant :Entry, :PROTECTED_SHARE
 
       # @return [Integer] bytes
@@ -31,7 +32,7 @@ module Castellan
         @max_bytesize = Integer(max_bytesize)
         raise ConfigurationError, "max_bytesize: must be above 0, got #{max_bytesize.inspect}" unless @max_bytesize.positive?
 
-        @probation = {} # least recently used first, as in @protected
+        @probation = {} # oldest first, as in @protected
         @protected = {}
         @most_protected = (@max_bytesize * PROTECTED_SHARE).to_i
         @bytesize = @protected_bytesize = 0
@@ -48,7 +49,7 @@ module Castellan
             next unless (entry = @protected[key] || @probation[key])
             next delete(key) if entry.expires_ns && entry.expires_ns <= now
 
-            protect(key, entry)
+            entry.read = true
             found[key] = entry.bytes
           end
         end
@@ -65,7 +66,7 @@ module Castellan
           found = @protected[key] || @probation[key]
           next unless found && (found.expires_ns.nil? || found.expires_ns > Clock.monotonic_ns)
 
-          protect(key, found)
+          found.read = true
           found
         end
         entry && (entry.decoded ||= yield(entry.bytes))
@@ -154,21 +155,6 @@ module Castellan
         @bytesize -= entry.bytesize if entry
       end
 
-      # Makes the entry the most recently used; demotes the least recent while the protected exceed their
-      # share.
-      def protect(key, entry)
-        return @protected[key] = entry if @protected.delete(key)
-
-        @probation.delete(key)
-        @protected[key] = entry
-        @protected_bytesize += entry.bytesize
-        while @protected_bytesize > @most_protected
-          demoted, other = @protected.shift
-          @protected_bytesize -= other.bytesize
-          @probation[demoted] = other
-        end
-      end
-
       def write(key, bytes, expires_ns, if_absent, now)
         return false if if_absent && live(key, now)
 
@@ -176,9 +162,9 @@ module Castellan
         bytesize = bytes.bytesize + key.bytesize + OVERHEAD
         return false if bytesize > @max_bytesize / 8
 
+        evict while @bytesize + bytesize > @max_bytesize
         @probation[key] = Entry.new(frozen(bytes), expires_ns, bytesize)
         @bytesize += bytesize
-        evict while @bytesize > @max_bytesize
         true
       end
 
@@ -186,12 +172,31 @@ module Castellan
         bytes.frozen? && bytes.encoding == Encoding::BINARY ? bytes : bytes.b.freeze
       end
 
+      # Evicts the first value that was not read since it became the last of its segment.
       def evict
-        return @bytesize -= @probation.shift.last.bytesize unless @probation.empty?
+        until @probation.empty?
+          key, entry = @probation.shift
+          return @bytesize -= entry.bytesize unless entry.read
 
-        bytesize = @protected.shift.last.bytesize
-        @protected_bytesize -= bytesize
-        @bytesize -= bytesize
+          protect(key, entry)
+        end
+        demote
+        evict
+      end
+
+      def protect(key, entry)
+        entry.read = false
+        @protected[key] = entry
+        @protected_bytesize += entry.bytesize
+        demote while @protected_bytesize > @most_protected
+      end
+
+      def demote
+        key, entry = @protected.shift
+        return @protected[key] = entry.tap { entry.read = false } if entry.read
+
+        @protected_bytesize -= entry.bytesize
+        @probation[key] = entry
       end
     end
   end
