@@ -37,22 +37,22 @@ module Castellan
       # @param values [Array<String>] one fewer than bodies
       # @return [String] a gzip member, binary
       def fill(bodies, sums, values)
-        written = HEADER + bodies.first
+        written = [HEADER, bodies.first]
         checksum, size = sums
         values.each_with_index do |value, index|
           length = value.bytesize
-          length <= LONGEST_BLOCK ? written << [0, length, length ^ 0xffff].pack("Cvv") << value : store(written, value)
+          length <= LONGEST_BLOCK ? written.push([0, length, length ^ 0xffff].pack("Cvv"), value) : store(written, value)
           written << bodies[index + 1]
           size += length + (piece = sums[(index * 2) + 3])
           checksum = Zlib.crc32_combine(Zlib.crc32(value, checksum), sums[(index * 2) + 2], piece)
         end
-        written << [checksum, size & 0xffff_ffff].pack("VV")
+        (written << [checksum, size & 0xffff_ffff].pack("VV")).join
       end
 
       def store(written, value)
         (0...value.bytesize).step(LONGEST_BLOCK) do |offset|
           block = value.byteslice(offset, LONGEST_BLOCK)
-          written << [0, block.bytesize, block.bytesize ^ 0xffff].pack("Cvv") << block
+          written.push([0, block.bytesize, block.bytesize ^ 0xffff].pack("Cvv"), block)
         end
       end
       private_class_method :store
