@@ -12,15 +12,17 @@ module Castellan
     # found.
     class RequestKey
       NO_VALUES = [].freeze
+      LONGEST_FIELD = 100 # bytes of an Accept-Encoding that is kept
       # Memoizes what the identity of a scope determines in one {Rows::Scopes#default_context}. `parts` are
       # those of a key with {Serialize.escape}, and without, if no custom code reads its surroundings.
       Located = Struct.new(:context, :values, :statement, :dependencies, :parts)
-      private_constant :NO_VALUES, :Located
+      # The last key of a {Located}, of these parts and this version.
+      Found = Struct.new(:located, :parts, :versions, :reading, :last)
+      private_constant :NO_VALUES, :LONGEST_FIELD, :Located, :Found
 
       # @return [Plan::FetchPlan]
       # @return [String] the Content-Type of the document
-      # @return [Array<String>] content codings in which the document is stored
-      attr_reader :plan, :media_type, :codings
+      attr_reader :plan, :media_type
 
       # @param rendering [Document::Rendering] of a cached document that was sent
       # @return [RequestKey, nil] nil if documents expire or may be stale, or need a rendering for their key
@@ -33,6 +35,7 @@ module Castellan
         @keeper = keeper
         @kind = rendering.definition.caching.kind
         @plan = rendering.plan
+        @personal = @plan.holes.any?
         @adapter = rendering.adapter
         @scopes = @adapter.scopes
         @all = @scopes.constant_identity
@@ -44,20 +47,41 @@ module Castellan
         @media_type = rendering.media_type.freeze
         @codings = rendering.codings
         @all_located = nil
+        @found = nil
+        @chosen = [nil, nil].freeze # Accept-Encoding and coding of the last request
       end
 
       # @param given [Object] :all, or the application's relation or dataset
       # @param viewer [Object, nil]
       # @return [KeptStatement::Last, nil] the key and its entity tags; nil if a rendering is needed
       def find(given, viewer)
-        found = all_in_default_context if :all.equal?(given)
-        found ||= located(nil, identity(given)) or return
-        version = @keeper.versions_of(@kind, @adapter.model)&.current(found.dependencies) or return
-        found.statement.last(version, parts(found, viewer))
+        located = all_in_default_context if :all.equal?(given)
+        located ||= located(nil, identity(given)) or return
+        parts = parts(located, viewer)
+        found = @found
+        return found.last if found && found.located.equal?(located) && found.parts == parts && found.versions.unchanged?(found.reading)
+
+        versions = @keeper.versions_of(@kind, @adapter.model)
+        version = versions&.current(located.dependencies) or return
+        located.statement.last(version, parts).tap { |last| remember(located, parts, versions, version, last) }
+      end
+
+      # @return [Boolean] whether the document is stored in content codings
+      def codings? = !@codings.empty?
+
+      # @param accept_encoding [String, nil] the header field
+      # @return [String, nil] the coding of the response; nil: none
+      def coding(accept_encoding)
+        accepted, coding = @chosen
+        return coding if accepted == accept_encoding
+
+        coding = HTTP::ContentCoding.choose(accept_encoding, @codings)
+        @chosen = [accept_encoding, coding].freeze if accept_encoding.nil? || accept_encoding.bytesize <= LONGEST_FIELD
+        coding
       end
 
       # @return [Boolean] whether the document has per-viewer values
-      def personal? = @plan.holes.any?
+      def personal? = @personal
 
       # @return [Array, nil] see {Document::ViewerBlocks.versions}
       def viewer_versions(viewer)
@@ -76,6 +100,14 @@ module Castellan
       end
 
       private
+
+      # Only in the default context, because {Versions::NotifiedVersions#unchanged?} relies on it.
+      def remember(located, parts, versions, version, last)
+        return unless located.parts && versions.respond_to?(:reading)
+
+        reading = versions.reading(located.dependencies, version)
+        @found = reading && Found.new(located, parts, versions, reading, last).freeze
+      end
 
       # @return [Located, nil] nil outside the default context
       def all_in_default_context

@@ -32,8 +32,7 @@ module Castellan
       def call(env, viewer, id, scope, keeper, request_key)
         found = request_key.find(scope, viewer) or return
         key = found.key
-        offered = request_key.codings
-        coding = HTTP::ContentCoding.choose(env["HTTP_ACCEPT_ENCODING"], offered) unless offered.empty?
+        coding = request_key.coding(env["HTTP_ACCEPT_ENCODING"])
         personal = request_key.personal?
         versions = further = request_key.viewer_versions(viewer) if personal
         if personal && versions.nil?
@@ -42,7 +41,7 @@ module Castellan
           further = Serialize::Blanks.joined(values)
         end
         etag = further ? keeper.etag(key, further, coding) : found.etag(coding)
-        headers = { "etag" => etag, "vary" => offered.empty? ? @vary : @vary_with_coding }
+        headers = { "etag" => etag, "vary" => request_key.codings? ? @vary_with_coding : @vary }
         headers.update(personal ? @private : @cache_control)
         outcome = condition(env, etag)
         return [304, headers, []] if outcome == :not_modified

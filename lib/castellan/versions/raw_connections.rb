@@ -73,8 +73,11 @@ module Castellan
         # @return [String, nil] as set by `schema_search_path=`, "" for the default; nil in a transaction, and
         #   on a replica or another shard, to which the queries of a new thread do not go
         def place
-          return if ActiveRecordThread.connected_elsewhere? && !default_database?
+          place_by_default unless ActiveRecordThread.connected_elsewhere? && !default_database?
+        end
 
+        # @return [String, nil] see {#place}, in a thread that is known to be on the default role and shard
+        def place_by_default
           connection = pool_of_new_threads.active_connection? or return HOME
           connection.instance_variable_get(:@schema_search_path) || HOME unless connection.transaction_open?
         end
@@ -146,6 +149,7 @@ module Castellan
         # @return [String, nil] "", because Sequel does not know the search path of a connection; nil in a
         #   transaction, and if the database has several servers
         def place = (HOME if @database.servers.size == 1 && !@database.in_transaction?)
+        alias place_by_default place
 
         # @return [Boolean] whether this thread holds no connection of the only server
         def none?

@@ -1,0 +1,177 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "sequel"
+require "pg"
+require "rack/mock_request"
+
+# A hit whose version is in memory is the response that the database would give to the same thread.
+module NotifiedHitsContract
+  def setup
+    needs :postgres
+    @keeper = Castellan.keeper
+    @url = Castellan::TestServers.postgres_url
+    @other = PG.connect(@url)
+    @other.exec("CREATE TABLE posts (id serial PRIMARY KEY, title text, sent_at timestamptz); " \
+                "INSERT INTO posts (title, sent_at) VALUES ('<one>', '2026-01-01 00:00:00Z')")
+    connect
+    @versions = Castellan::Versions::NotifiedVersions.new(source, recheck: 3600)
+    @versions.install(%w[posts])
+    eventually { @versions.listening? }
+    Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: @versions)
+    resource = resource_class
+    @app = Castellan.app { resource resource, at: "posts" }
+    3.times { get }
+  end
+
+  def teardown
+    Castellan.keeper = @keeper if @url
+    @versions&.close
+    disconnect if @other
+    @other&.close
+  end
+
+  def test_a_hit_asks_nothing_until_a_write_of_any_program
+    before = @versions.stub(:current, ->(*) { flunk "the version was looked up again" }) { Array.new(3) { get } }
+    assert_equal [get], before.uniq
+    @other.exec("UPDATE posts SET title = 'two'")
+    eventually { get[2].include?("two") }
+    after = silent { get }
+    assert_includes after[2], "two"
+    refute_equal before.first[1]["etag"], after[1]["etag"]
+  end
+
+  def test_a_thread_sees_what_its_own_transaction_wrote
+    rolled_back do
+      run_sql("UPDATE posts SET title = 'mine'")
+      assert_includes get[2], "mine"
+    end
+    silent { refute_includes get[2], "mine" }
+  end
+
+  def test_without_a_listener_each_write_is_seen_at_once
+    @versions.close
+    @other.exec("UPDATE posts SET title = 'at once'")
+    assert_includes get[2], "at once"
+  end
+
+  def test_castellan_off_is_noticed
+    with_env("CASTELLAN" => "off") { @versions.stub(:unchanged?, ->(*) { flunk "the cache was asked" }) { assert_equal 200, get.first } }
+  end
+
+  private
+
+  def get(**fields)
+    status, headers, body = @app.call(Rack::MockRequest.env_for("/posts", fields))
+    [status, headers, body.to_enum(:each).to_a.join]
+  end
+
+  def silent(&block) = @versions.exact.stub(:current, ->(*) { flunk "the database was asked" }, &block)
+end
+
+class NotifiedHitsOnActiveRecordTest < Minitest::Test
+  include NotifiedHitsContract
+
+  # A pool of its own.
+  class Record < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Post < Record; end
+
+  class PostResource < Castellan::Resource
+    model Post
+    type "posts"
+    attributes :title, :sent_at
+    cache :notified
+  end
+
+  def test_what_the_application_sets_for_a_thread_is_noticed
+    at_home = get
+    around = { "zone" => [->(&request) { Time.use_zone("Hawaii", &request) }, "2026-01-01"],
+               "scope" => [->(&request) { Post.where(id: 0).scoping(&request) }, '"data":[]'],
+               "escaping" => [method(:with_plain_html), "<one>"],
+               "search path" => [method(:in_shop), "of the shop"] }
+    around.each do |name, (set, expected)|
+      2.times { assert_includes set.call { get }[2], expected, name }
+      assert_equal at_home, silent { get }, name
+    end
+  end
+
+  def test_another_role_has_documents_of_its_own
+    url = Castellan::TestServers.postgres_url
+    PG.connect(url) do |other|
+      other.exec("CREATE TABLE posts (id serial PRIMARY KEY, title text, sent_at timestamptz); INSERT INTO posts (title) VALUES ('behind')")
+    end
+    Record.connection_handler.establish_connection(url, owner_name: Record, role: :reading)
+    ActiveRecord::Base.connected_to(role: :reading) { assert_includes get[2], "behind" }
+    silent { refute_includes get[2], "behind" }
+  ensure
+    Record.connection_handler.remove_connection_pool(Record.name, role: :reading)
+  end
+
+  private
+
+  def resource_class = PostResource
+  def source = Record
+  def disconnect = Record.remove_connection
+  def run_sql(sql) = Record.connection.execute(sql)
+
+  def connect
+    Record.establish_connection(@url)
+    Post.table_name = "posts"
+    Post.reset_column_information
+    Record.connection_pool.release_connection
+  end
+
+  def rolled_back
+    Record.transaction do
+      yield
+      raise ActiveRecord::Rollback
+    end
+  end
+
+  def in_shop(&)
+    @other.exec("CREATE SCHEMA IF NOT EXISTS shop; CREATE TABLE IF NOT EXISTS shop.posts (LIKE public.posts); " \
+                "DELETE FROM shop.posts; INSERT INTO shop.posts VALUES (1, 'of the shop', now())")
+    Record.connection.schema_search_path = "shop"
+    yield
+  ensure
+    Record.connection.schema_search_path = "public"
+    Record.connection_pool.disconnect
+  end
+
+  def with_plain_html
+    before = ActiveSupport::JSON::Encoding.escape_html_entities_in_json
+    ActiveSupport::JSON::Encoding.escape_html_entities_in_json = false
+    yield
+  ensure
+    ActiveSupport::JSON::Encoding.escape_html_entities_in_json = before
+  end
+end
+
+class NotifiedHitsOnSequelTest < Minitest::Test
+  include NotifiedHitsContract
+
+  private
+
+  def source = @db
+  def disconnect = @db.disconnect
+  def run_sql(sql) = @db.run(sql)
+  def rolled_back(&) = @db.transaction(rollback: :always, &)
+  def connect = @db = Sequel.connect(@url)
+
+  def resource_class
+    posts = Class.new(Sequel::Model(@db[:posts]))
+    self.class.send(:remove_const, :Post) if self.class.const_defined?(:Post, false)
+    self.class.send(:remove_const, :PostResource) if self.class.const_defined?(:PostResource, false)
+    self.class.const_set(:Post, posts)
+    self.class.const_set(:PostResource, Class.new(Castellan::Resource) {
+      model posts
+      type "posts"
+      attributes :title, :sent_at
+      cache :notified
+    })
+  end
+end
