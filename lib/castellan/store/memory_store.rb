@@ -21,8 +21,9 @@ module Castellan
       OVERHEAD = 200
 
       PROTECTED_SHARE = 0.8
+      MOST_MOVED = 100 # values by one eviction, which other threads wait for
       Entry = Struct.new(:bytes, :expires_ns, :bytesize, :decoded, :read)
-      private_constant :Entry, :PROTECTED_SHARE
+      private_constant :Entry, :PROTECTED_SHARE, :MOST_MOVED
 
       # @return [Integer] bytes
       attr_reader :max_bytesize
@@ -172,16 +173,15 @@ module Castellan
         bytes.frozen? && bytes.encoding == Encoding::BINARY ? bytes : bytes.b.freeze
       end
 
-      # Evicts the first value that was not read since it became the last of its segment.
+      # The probation is never empty here: the protected values and a new one fit into the store.
       def evict
-        until @probation.empty?
+        MOST_MOVED.times do
           key, entry = @probation.shift
           return @bytesize -= entry.bytesize unless entry.read
 
           protect(key, entry)
         end
-        demote
-        evict
+        @bytesize -= @probation.shift.last.bytesize
       end
 
       def protect(key, entry)
