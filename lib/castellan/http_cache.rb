@@ -140,7 +140,7 @@ module Castellan
 
       request = ClientRequest.new(env, directives: @options.client_directives)
       case request.http_method
-      when "GET", "HEAD" then request.unusual? ? @origin.pass(request, "bypass") : read(request)
+      when "GET", "HEAD" then request.unusual? ? bypass(request) : read(request)
       else other(request)
       end
     end
@@ -161,6 +161,12 @@ module Castellan
       @options.handles?(env["PATH_INFO"]) && !Castellan.off? && (@condition.nil? || @condition.call(env))
     end
 
+    def bypass(request)
+      return @reply.gateway_timeout(request, "only-if-cached") if request.control.key?("only-if-cached")
+
+      @origin.pass(request, "bypass")
+    end
+
     def read(request, collapsed: false)
       found = @storage.find(request)
       stored = found.stored
@@ -178,11 +184,18 @@ module Castellan
     end
 
     def forward(request, found, decision, collapsed)
-      reason = decision ? decision.name : found.reason
+      reason = reason(found, decision)
       return @origin.fetch(request, without_credentials(found), reason).response if decision == :bypass
       return @origin.fetch(request, found, reason).response if collapsed || decision == :request || alone?(request)
 
       collapse(request, found, reason)
+    end
+
+    # RFC 9211 §2.2: "request" is for a fresh response that the client does not accept.
+    def reason(found, decision)
+      return found.reason unless decision
+
+      (decision == :request && !found.stored.remaining(now).positive? ? :stale : decision).name
     end
 
     # A response that must not be served to a request with credentials must not be validated by one either.
@@ -235,8 +248,8 @@ module Castellan
     # Failures, 304s to a client's own conditions, and responses outdated by an invalidation do not predict
     # whether the next response can be stored.
     def fetch(request, found, reason, note: false)
-      fetched = @origin.fetch(request, found, reason)
-      status = fetched.response.first
+      fetched = @origin.fetch(request, found, reason, fill: true)
+      status = fetched.status || fetched.response.first
       return fetched if status >= 500 || status == 304
       return fetched if fetched.shared && fetched.shared.outcome != :refused
 

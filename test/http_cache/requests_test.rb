@@ -71,10 +71,14 @@ class HTTPCacheRequestsTest < Minitest::Test
     ["proxy-revalidate forbids it", "max-age=60, stale-while-revalidate=20, proxy-revalidate", "Castellan; fwd=stale; fwd-status=304", 61],
     ["s-maxage forbids it", "s-maxage=60, stale-while-revalidate=20", "Castellan; fwd=stale; fwd-status=304", 61],
     ["no-cache forbids it", "max-age=60, stale-while-revalidate=20, no-cache", "Castellan; fwd=stale; fwd-status=304", 61],
-    ["a client's no-cache comes first", "max-age=60, stale-while-revalidate=20", "Castellan; fwd=request; fwd-status=304", 61,
+    ["a client's no-cache comes first", "max-age=60, stale-while-revalidate=20", "Castellan; fwd=stale; fwd-status=304", 61,
      { "Cache-Control" => "no-cache" }],
-    ["a client's max-age comes first", "max-age=60, stale-while-revalidate=20", "Castellan; fwd=request; fwd-status=304", 61,
+    ["a client's max-age comes first", "max-age=60, stale-while-revalidate=20", "Castellan; fwd=stale; fwd-status=304", 61,
      { "Cache-Control" => "max-age=10" }],
+    ["a client's max-age without max-stale takes no stale response", "max-age=60, stale-while-revalidate=20",
+     "Castellan; fwd=stale; fwd-status=304", 61, { "Cache-Control" => "max-age=100" }],
+    ["a client's max-age with max-stale takes one", "max-age=60, stale-while-revalidate=20", "Castellan; hit; ttl=-1", 61,
+     { "Cache-Control" => "max-age=100, max-stale=5" }],
     ["only-if-cached takes it", "max-age=60, stale-while-revalidate=20", "Castellan; hit; ttl=-1", 61,
      { "Cache-Control" => "only-if-cached" }]
   ].each do |sentence, value, note, after, fields|
@@ -86,6 +90,12 @@ class HTTPCacheRequestsTest < Minitest::Test
       world.cache.refreshes.wait
       assert_equal [200, "x", note], [answered.status, answered.body, answered.note]
     end
+  end
+
+  def test_only_if_cached_is_504_for_what_is_never_forwarded_to_the_cache
+    world = Castellan::CachedApplication.new { [200, {}, ["x"]] }
+    answered = world.get("/", { "Cache-Control" => "only-if-cached", "Upgrade" => "foo" })
+    assert_equal [504, "Castellan; detail=only-if-cached", 0], [answered.status, answered.note, world.requests.size]
   end
 
   def test_the_background_validation_replaces_the_stale_response_and_happens_once

@@ -55,6 +55,12 @@ class HTTPCacheStoringTest < Minitest::Test
        ["private with s-maxage is not stored", { "cache-control" => "private, s-maxage=60" }, :miss],
        ["private with an empty argument is not stored", { "cache-control" => 'private="", max-age=60' }, :miss],
        ["private with junk is not stored", { "cache-control" => "private x, max-age=60" }, :miss],
+       *["private; max-age=60", 'max-age=60, private="x-user', "max-age=60, private='x-user'", 'max-age=60, private= "x-user"',
+         "max-age=60, private=[x-user]", "max-age=60, private:x", '"private", max-age=60', "[private], max-age=60", '"private, max-age=60"',
+         "max-age=60, 'private'", "max-age=60, no-store;", "max-age=60, no-store:", 'max-age=60, "no-store"'].map { |value|
+         ["malformed and not stored: #{value}", ->(world) { MODIFIED.call(world).merge("cache-control" => value) }, :miss]
+       },
+       ["malformed, and so without a heuristic", ->(world) { MODIFIED.call(world).merge("cache-control" => "max_age 60;") }, :miss],
        ["private of a field and of all is not stored", { "cache-control" => 'private="x-a", private, max-age=60' }, :miss],
        ["private of a field is stored without it", { "cache-control" => 'max-age=60, private="X-A"', "x-a" => "1", "x-b" => "2" }, :hit,
         { with: ->(test, first, second) { test.assert_equal [%w[1 2], [nil, "2"]], [first, second].map { |r| [r["x-a"], r["x-b"]] } } }],
@@ -185,6 +191,19 @@ class HTTPCacheStoringTest < Minitest::Test
       store.define_singleton_method(:write_multi) { |entries, ttl: nil, **options| super(entries, ttl: ttl.tap { kept << ttl }, **options) }
       Castellan::CachedApplication.new(store: store) { [200, { "cache-control" => control, **fields }, ["x"]] }.get
       assert_equal [seconds], kept.map(&:round)
+    end
+  end
+
+  # Without Rack::Lint, which refuses these.
+  def test_a_response_with_a_wrong_length_is_not_stored
+    { "7abc" => 2, %w[7 7] => 2, %w[7 8] => 2, "9" => 2, "1" => 2, "7" => 1, ["7"] => 1 }.each do |length, requests|
+      calls = 0
+      cache = Castellan::HTTPCache.new(lambda { |_env|
+        calls += 1
+        [200, { "cache-control" => "max-age=60", "content-length" => length }, ["content"]]
+      })
+      2.times { cache.call(Rack::MockRequest.env_for("/")) }
+      assert_equal requests, calls, length
     end
   end
 

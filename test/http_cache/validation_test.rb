@@ -84,11 +84,73 @@ class HTTPCacheValidationTest < Minitest::Test
     end
   end
 
-  def test_without_a_stored_response_the_clients_conditions_are_forwarded
+  def test_a_client_that_revalidates_fills_the_cache
+    world = Castellan::CachedApplication.new do |env|
+      env["HTTP_IF_NONE_MATCH"] ? [304, {}, []] : [200, { "etag" => '"a"', "cache-control" => "max-age=60" }, ["content"]]
+    end
+    first, second = Array.new(2) { world.get("/", { "If-None-Match" => '"a"' }) }
+    assert_equal [304, "", "Castellan; fwd=uri-miss; stored; fwd-status=200"], [first.status, first.body, first.note]
+    assert_equal [304, true], [second.status, second.hit?]
+    assert_equal [200, "content", true], world.get.then { |other| [other.status, other.body, other.hit?] }
+    assert_equal [nil], world.requests.map { |env| env["HTTP_IF_NONE_MATCH"] }
+  end
+
+  # sentence, fields and content of the response
+  { "an Array" => -> { ["content"] }, "a stream" => -> { ["content"].each },
+    "more than is stored" => -> { ["x" * 100] } }.each do |sentence, body|
+    define_method("test_a_condition_that_was_not_forwarded_is_evaluated_for_what_is_not_stored: #{sentence}") do
+      closed = 0
+      world = Castellan::CachedApplication.new(max_body: 50) do |env|
+        content = body.call
+        content.define_singleton_method(:close) { closed += 1 }
+        fields = { "etag" => '"a"', "cache-control" => "private", "x-a" => "1" }
+        env["HTTP_IF_NONE_MATCH"] ? [304, fields, []] : [200, fields, content]
+      end
+      first, second = Array.new(2) { world.get("/", { "If-None-Match" => '"a"' }) }
+      assert_equal [304, "", "1", "private"], [first.status, first.body, first["x-a"], first["cache-control"]]
+      assert_equal [304, "Castellan; fwd=uri-miss", '"a"'], [second.status, second.note, world.requests.last["HTTP_IF_NONE_MATCH"]],
+                   "the next one is forwarded with its condition"
+      assert_equal [200, 1], [world.get("/other", { "If-None-Match" => '"b"' }).status, closed - 1]
+    end
+  end
+
+  def test_the_conditions_of_a_client_with_credentials_are_forwarded
     world = Castellan::CachedApplication.new { |env| [env["HTTP_IF_NONE_MATCH"] ? 304 : 200, { "etag" => '"a"' }, []] }
-    answered = world.get("/", { "If-None-Match" => '"x"', "If-Modified-Since" => MODIFIED })
+    answered = world.get("/", { "If-None-Match" => '"x"', "If-Modified-Since" => MODIFIED, "Cookie" => "a=1" })
     assert_equal [304, "Castellan; fwd=uri-miss"], [answered.status, answered.note]
     assert_equal ['"x"', MODIFIED], world.requests.last.values_at("HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE")
+  end
+
+  def test_a_strong_tag_validates_no_response_with_a_weak_one
+    calls = 0
+    world = Castellan::CachedApplication.new do |env|
+      calls += 1
+      next [304, { "etag" => '"v"' }, []] if env["HTTP_IF_NONE_MATCH"]
+
+      [200, { "cache-control" => "max-age=1", "etag" => 'W/"v"' }, [calls.to_s]]
+    end
+    world.get
+    world.later(5)
+    assert_equal ["3", 'W/"v"'], world.get.then { |answer| [answer.body, answer["etag"]] }
+  end
+
+  def test_fields_that_are_not_stored_reach_the_client_of_a_304
+    world = Castellan::CachedApplication.new do |env|
+      fields = { "cache-control" => 'max-age=1, no-cache="x-user"', "etag" => '"a"', "x-user" => "ada" }
+      env["HTTP_IF_NONE_MATCH"] ? [304, fields, []] : [200, fields, ["x"]]
+    end
+    world.get
+    world.later(5)
+    assert_equal [200, "ada"], world.get.then { |answer| [answer.status, answer["x-user"]] }
+    assert_nil world.get["x-user"]
+  end
+
+  def test_an_invalid_date_is_not_sent_as_a_validator
+    world = Castellan::CachedApplication.new { [200, { "etag" => '"a"', "last-modified" => "yesterday", "cache-control" => "max-age=1" }, ["x"]] }
+    world.get
+    world.later(5)
+    world.get
+    assert_equal ['"a"', nil], world.requests.last.values_at("HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE")
   end
 
   # sentence, stored fields, the conditions of the validation
@@ -180,7 +242,8 @@ class HTTPCacheValidationTest < Minitest::Test
   def test_a_full_response_replaces_the_stale_one_and_the_clients_condition_is_evaluated
     world = world_with({})
     world.answer { [200, { "etag" => '"b"', "cache-control" => "max-age=60" }, ["new"]] }
-    assert_equal [304, "Castellan; fwd=stale; stored"], [(first = world.get("/", { "If-None-Match" => '"b"' })).status, first.note]
+    first = world.get("/", { "If-None-Match" => '"b"' })
+    assert_equal [304, "Castellan; fwd=stale; stored; fwd-status=200"], [first.status, first.note]
     assert_equal ["new", true], [(second = world.get).body, second.hit?]
   end
 

@@ -37,6 +37,15 @@ class HTTPCacheVaryTest < Minitest::Test
        ["order counts where nothing is known", vary["Foo"], :miss, foo["1, 2", "2, 1"]],
        ["white space in a quoted string counts", vary["Foo"], :miss, foo['"1, 2"', '"1,2"']],
        ["white space within a value counts", vary["Foo"], :miss, foo["a b", "ab"]],
+       ["white space counts where there are more than tokens", vary["Foo"], :miss, foo["http://a/?q=1 ,2", "http://a/?q=1,2"]],
+       ["white space in brackets counts", vary["Foo"], :miss, foo["[a, b]", "[a,b]"]],
+       ["white space within a coding counts", vary["Accept-Encoding"], :miss,
+        both[{ "Accept-Encoding" => "gz ip" }, { "Accept-Encoding" => "gzip" }]],
+       ["white space before a weight is nothing", vary["Accept-Encoding"], :hit,
+        both[{ "Accept-Encoding" => "gzip; q=0.5" }, { "Accept-Encoding" => "gzip ;q=0.5" }]],
+       *["Accept;Cookie", '"Cookie"', "Accept; q=1"].map { |value|
+         ["Vary with a name that no field has matches nothing: #{value}", vary[value], :miss, foo["1", "1"]]
+       },
        ["Accept-Encoding in another order matches", vary["Accept-Encoding"], :hit,
         both[{ "Accept-Encoding" => "gzip, br" }, { "Accept-Encoding" => "BR,gzip" }]],
        ["Accept-Encoding with another weight does not match", vary["Accept-Encoding"], :miss,

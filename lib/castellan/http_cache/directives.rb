@@ -13,12 +13,17 @@ module Castellan
     #
     # Names are case-insensitive. If a directive is repeated, the first one counts; the field names of
     # `private` and `no-cache` are combined, unless one of them has none and so applies to the whole response.
-    # An invalid number of seconds is 0, so that the response is stale (§4.2.1).
+    # An invalid number of seconds is 0, so that the response is stale (§4.2.1). In a malformed member,
+    # `private`, `no-store` and `no-cache` count all the same, for the whole response.
     class Directives
       LARGEST = 2**31 # seconds; larger numbers count as this one (RFC 9111 §1.2.2)
       LISTS = %w[private no-cache].freeze
       NUMBERS = %w[max-age s-maxage stale-while-revalidate stale-if-error].freeze
-      private_constant :LARGEST, :LISTS, :NUMBERS
+      NAME = /[!#$%&*+\-.^_`|~0-9a-z]+/i # a token, but without a single quote
+      FIELD_NAME = /\A[\w-]+\z/
+      PERSONAL = /\A[^a-z]*(private|no-store|no-cache)(?![\w-])/i
+      MALFORMED = ""
+      private_constant :LARGEST, :LISTS, :NUMBERS, :NAME, :FIELD_NAME, :PERSONAL, :MALFORMED
 
       # @param value [String, Array<String>, nil]
       # @return [Directives]
@@ -54,10 +59,12 @@ module Castellan
         scanner = StringScanner.new(value)
         until scanner.eos?
           scanner.skip(/[\s,]+/)
-          name = scanner.scan(/[^=,"\s]+/)
+          name = scanner.scan(NAME)
           argument = argument_of(scanner) if name && scanner.skip(/=/)
           rest = scanner.scan(/[^,]*/)
+          yield MALFORMED, true if rest.match?(/\S/)
           argument = junk(name, rest) if name && rest.match?(/\S/)
+          name ||= rest[PERSONAL, 1]
           yield name, argument || true if name
           argument = nil
         end
@@ -89,6 +96,9 @@ module Castellan
 
       NONE = new({})
 
+      # @return [Boolean] whether a member has another syntax
+      def malformed? = key?(MALFORMED)
+
       def key?(name)
         @directives.key?(name)
       end
@@ -112,7 +122,7 @@ module Castellan
         return true if argument == true
 
         names = argument.downcase.split(/[\s,]+/).reject(&:empty?)
-        names.empty? || names
+        names.empty? || !names.all?(FIELD_NAME) || names
       end
     end
   end

@@ -8,16 +8,16 @@ module Castellan
     #   HTTPDate.parse("0")                               # => nil
     #   HTTPDate.format(784_111_777)                      # => "Sun, 06 Nov 1994 08:49:37 GMT"
     #
-    # Accepts the three formats of the RFC, in upper or lower case, with GMT or UTC (RFC 9111 §4.2). A date
-    # with another zone or a missing part is invalid.
+    # Accepts the three formats of the RFC, in upper or lower case. A date with a zone other than GMT
+    # (RFC 9111 §4.2) or a missing part is invalid.
     module HTTPDate
       DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
       LONG_DAY = "(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)"
       MONTHS = %w[Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec].each_with_index.to_h { |name, index| [name, index + 1] }.freeze
       MONTH = "(?<month>#{MONTHS.keys.join("|")})".freeze
       CLOCK = '(?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)'
-      IMF = /\A#{DAY}, (?<day>\d\d) #{MONTH} (?<year>\d{4}) #{CLOCK} (?:GMT|UTC)\z/i
-      RFC850 = /\A#{LONG_DAY}, (?<day>\d\d)-#{MONTH}-(?<year>\d\d) #{CLOCK} (?:GMT|UTC)\z/i
+      IMF = /\A#{DAY}, (?<day>\d\d) #{MONTH} (?<year>\d{4}) #{CLOCK} GMT\z/i
+      RFC850 = /\A#{LONG_DAY}, (?<day>\d\d)-#{MONTH}-(?<year>\d\d) #{CLOCK} GMT\z/i
       ASCTIME = /\A#{DAY} #{MONTH} (?<day>[ \d]\d) #{CLOCK} (?<year>\d{4})\z/i
       private_constant :DAY, :LONG_DAY, :MONTHS, :MONTH, :CLOCK, :IMF, :RFC850, :ASCTIME
 

@@ -1,20 +1,22 @@
 # frozen_string_literal: true
 
+require "socket"
 require "timeout"
 
 module Castellan
   class HTTPCache
     # Forwards requests to the application and stores its responses (RFC 9111 §3, §4.3).
     class Origin
-      # response: for the client; shared: a {Shared} that other requests may use, or nil
-      Fetched = Struct.new(:response, :shared)
+      # response: for the client; shared: a {Shared} that other requests may use, or nil; status: the
+      # application's, if the client got a 304 instead
+      Fetched = Struct.new(:response, :shared, :status)
       # A response for waiting requests, with the request fields that it depends on. outcome: :stored,
       # :outdated or :refused (see {Storage#write}); :failed if a stale response replaces an error
       Shared = Struct.new(:stored, :names, :signature, :outcome) do
         def shareable? = %i[stored failed].include?(outcome)
       end
       # Raised by an application that is a client of another server, while that server is down.
-      DISCONNECTED = [SystemCallError, IOError, Timeout::Error].freeze
+      DISCONNECTED = [SystemCallError, IOError, SocketError, Timeout::Error].freeze
       ERRORS = [500, 502, 503, 504].freeze
       CONDITIONS = %w[HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE HTTP_RANGE HTTP_IF_RANGE].freeze
       MOST_TAGS = 256
@@ -36,18 +38,21 @@ module Castellan
       # @param request [ClientRequest] GET or HEAD
       # @param found [Storage::Found]
       # @param reason [String] why the request is forwarded, for Cache-Status
+      # @param fill [Boolean] whether the application gets no conditions of the client, which are evaluated
+      #   here: a 304 would not fill the cache
       # @return [Fetched]
-      def fetch(request, found, reason)
+      def fetch(request, found, reason, fill: false)
         stored = found.stored
         validated = !request.head? && stored&.validator? ? stored : nil
+        own = validated || (fill && !request.identified? && ClientConditions::NAMES.any? { |name| request.env.key?(name) })
         requested_at = now
         request.preserve
-        status, headers, body = validated ? with_validators(request.env, stored) { @app.call(request.env) } : @app.call(request.env)
-        received = Received.new(request, found, reason, status.to_i, HeaderFields.normalize(headers), body, requested_at, now)
+        status, headers, body = own ? with_validators(request.env, validated) { @app.call(request.env) } : @app.call(request.env)
+        received = Received.new(request, found, reason, status.to_i, HeaderFields.normalize(headers), body, requested_at, now, own)
         return instead_of_error(received) if ERRORS.include?(received.status) && stored && usable?(request, stored)
         return not_modified(received) if validated && received.status == 304
 
-        take(received, validated)
+        take(received)
       rescue StandardError => error
         raise unless stored
 
@@ -63,7 +68,8 @@ module Castellan
 
       private
 
-      Received = Struct.new(:request, :found, :reason, :status, :fields, :body, :requested_at, :received_at) do
+      # conditions: whether the client's own were not sent to the application
+      Received = Struct.new(:request, :found, :reason, :status, :fields, :body, :requested_at, :received_at, :conditions) do
         def close
           body.close if body.respond_to?(:close)
         end
@@ -78,8 +84,8 @@ module Castellan
       # and restores the environment instead of copying it: outer middlewares read the application's changes.
       def with_validators(env, stored)
         before = CONDITIONS.to_h { |name| [name, env.delete(name)] }
-        env["HTTP_IF_NONE_MATCH"] = stored.etag if stored.etag
-        env["HTTP_IF_MODIFIED_SINCE"] = stored.last_modified if stored.last_modified
+        env["HTTP_IF_NONE_MATCH"] = stored.etag if stored&.etag
+        env["HTTP_IF_MODIFIED_SINCE"] = stored.last_modified if stored && HTTPDate.parse(stored.last_modified)
         yield
       ensure
         before.each { |name, value| value ? env[name] = value : env.delete(name) }
@@ -127,14 +133,14 @@ module Castellan
           return fetch(received.request, Storage::Found.new(nil, nil, received.found.seen), received.reason)
         end
 
-        updated = freshen(received, stored)
-        more = { "set-cookie" => received.fields["set-cookie"] } if received.fields.key?("set-cookie")
+        updated, excluded = freshen(received, stored)
+        more = received.fields.slice("set-cookie", *excluded)
         response = @reply.stored(received.request, updated.stored, received.received_at, age: received.fields.key?("age"), more: more,
                                                                                          outcome: "fwd=#{received.reason}; fwd-status=304")
         Fetched.new(response, updated)
       end
 
-      # @return [Shared]
+      # @return [Array(Shared, Array<String>)] also the names of fields that are not stored
       def freshen(received, stored)
         received.fields["date"] = HTTPDate.format(received.received_at) unless valid_date?(received.fields)
         fields = HeaderFields.updated(stored.fields, received.fields, %w[set-cookie])
@@ -142,29 +148,34 @@ module Castellan
         policy = policy(received, stored.status, fields)
         tags = policy.storable? ? tags(received.request, fields, received.requested_at) : nil
         fresh = policy.build(stored.content, tags: tags || [])
-        return Shared.new(fresh, nil, nil, :refused).tap { drop(received) } unless tags
-
-        share(received, policy, fresh, replaces: true)
+        shared = tags ? share(received, policy, fresh, replaces: true) : Shared.new(fresh, nil, nil, :refused).tap { drop(received) }
+        [shared, policy.excluded]
       end
 
       def same_validator?(fields, stored)
         tag = HeaderFields.first(fields["etag"])
-        return tag.delete_prefix("W/") == stored.etag.delete_prefix("W/") if tag && stored.etag
+        return same_tag?(tag, stored.etag) if tag && stored.etag
 
         modified = HeaderFields.first(fields["last-modified"])
         modified.nil? || stored.last_modified.nil? ? tag.nil? : modified == stored.last_modified
       end
 
-      def take(received, validated)
+      # A strong tag validates only a response with the same strong tag.
+      def same_tag?(tag, etag)
+        tag.start_with?("W/") ? tag.delete_prefix("W/") == etag.delete_prefix("W/") : tag == etag
+      end
+
+      def take(received)
         received.fields["date"] = HTTPDate.format(received.received_at) unless valid_date?(received.fields)
+        received.fields.delete("content-length") if received.status == 204 # RFC 9110 §8.6
         policy = policy(received, received.status, received.fields)
         return head(received) if received.request.head?
-        return unstored(received) unless policy.storable? && received.body.respond_to?(:each)
+        return unstored(received, policy) unless policy.storable? && received.body.respond_to?(:each)
 
         known = size(received)
-        return unstored(received) if known && known > @options.max_body
+        return unstored(received, policy) if known && known > @options.max_body
 
-        received.body.respond_to?(:to_ary) ? buffered(received, policy, validated) : streamed(received, policy)
+        received.body.respond_to?(:to_ary) ? buffered(received, policy) : streamed(received, policy)
       end
 
       def policy(received, status, fields)
@@ -184,9 +195,29 @@ module Castellan
         File.size?(received.body.to_path) if received.body.respond_to?(:to_path) && !received.body.respond_to?(:to_ary)
       end
 
-      def unstored(received)
+      def unstored(received, policy)
         drop(received) unless received.status >= 500 || StoragePolicy::PARTIAL.include?(received.status)
-        Fetched.new(forwarded(received))
+        not_stored(received, policy)
+      end
+
+      # @return [Fetched]
+      def not_stored(received, policy) = unmodified(received, policy) || Fetched.new(forwarded(received))
+
+      # @return [Fetched, nil] a 304 without the body
+      def unmodified(received, policy)
+        response = policy.build("") if received.conditions
+        return unless response && @reply.not_modified?(received.request.original, response)
+
+        received.close
+        Fetched.new(conditional(received, response), nil, received.status)
+      end
+
+      # Evaluates the conditions of the client, which the application did not see.
+      def conditional(received, response, outcome = nil)
+        own = received.fields.except("age", *response.fields.keys) # fields that are not stored, such as cookies, are this client's own
+        outcome = "fwd=#{received.reason}#{outcome}"
+        @reply.stored(received.request, response, received.received_at, age: received.fields.key?("age"), more: own, outcome: outcome,
+                                                                        forwarded: received.status)
       end
 
       # A request with no-store does not change the store.
@@ -198,21 +229,16 @@ module Castellan
         @reply.forwarded(received.request, received.status, received.fields, received.body, "fwd=#{received.reason}#{"; stored" if stored}")
       end
 
-      def buffered(received, policy, validated)
+      def buffered(received, policy)
         content = read(received)
         received.body = content.empty? ? [] : [content]
-        return Fetched.new(forwarded(received)) if content.bytesize > @options.max_body || !complete?(received, content)
+        return not_stored(received, policy) if content.bytesize > @options.max_body || !complete?(received, content)
 
         shared = store(received, policy, content)
-        return Fetched.new(forwarded(received), shared) unless shared&.shareable?
+        return not_stored(received, policy).tap { |fetched| fetched.shared = shared } unless shared&.shareable?
+        return Fetched.new(forwarded(received, stored: true), shared) unless received.conditions
 
-        return Fetched.new(forwarded(received, stored: true), shared) unless validated
-
-        # The application did not see the client's own conditions.
-        stored = shared.stored
-        own = received.fields.except("age", *stored.fields.keys) # fields that are not stored, such as cookies, are this client's own
-        Fetched.new(@reply.stored(received.request, stored, received.received_at, age: received.fields.key?("age"), more: own,
-                                                                                  outcome: "fwd=#{received.reason}; stored"), shared)
+        Fetched.new(conditional(received, shared.stored, "; stored"), shared, received.status)
       end
 
       def read(received)
@@ -225,16 +251,18 @@ module Castellan
       end
 
       def streamed(received, policy)
+        fetched = unmodified(received, policy) and return fetched
+
         received.body = TeedBody.new(received.body, @options.max_body, size(received)) do |content|
           store(received, policy, content.freeze) if complete?(received, content)
         end
         Fetched.new(forwarded(received))
       end
 
-      # Incomplete responses are not stored (RFC 9111 §3.3).
+      # Incomplete responses are not stored (RFC 9111 §3.3), nor those of which the length is invalid.
       def complete?(received, content)
-        length = HeaderFields.first(received.fields["content-length"])
-        length.nil? || length.to_i == content.bytesize
+        length = received.fields["content-length"]
+        length.nil? || (Array(length).size == 1 && size(received) == content.bytesize)
       end
 
       # @return [Shared, nil]

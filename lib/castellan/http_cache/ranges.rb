@@ -87,6 +87,7 @@ module Castellan
           "#{content_range(offset, length, content.bytesize)}\r\n\r\n".b << content.byteslice(offset, length) << "\r\n"
         end
         body = parts.join << "--#{boundary}--\r\n"
+        fields.delete("content-range") # RFC 9110 §15.3.7.2
         fields["content-type"] = "multipart/byteranges; boundary=#{boundary}"
         fields["content-length"] = body.bytesize.to_s
         [206, body]

@@ -27,19 +27,18 @@ module Castellan
       # @param outcome [String, nil] parameters of Cache-Status; nil for a hit
       # @param age [Boolean] false if the origin server has just validated it (RFC 9111 §5.1)
       # @param more [Hash, nil] fields for this client only
+      # @param forwarded [Integer, nil] the application's status, added to `outcome` if the client gets another
       # @return [Array] Rack response
-      def stored(request, stored, now, outcome: nil, age: true, more: nil)
+      def stored(request, stored, now, outcome: nil, age: true, more: nil, forwarded: nil)
         unmodified = not_modified?(request.original, stored)
         fields = unmodified ? stored.fields_of_304.dup : stored.fields.dup
         seconds = stored.age(now)
         fields["age"] = (seconds > LARGEST_AGE ? LARGEST_AGE : seconds.to_i).to_s if age
         fields.merge!(unmodified ? more.except(*HeaderFields::OF_CONTENT) : more) if more
+        status, content = unmodified ? [304, NOTHING] : selected(request, stored, fields)
+        outcome = "#{outcome}; fwd-status=#{forwarded}" if forwarded && forwarded != status
         note(fields, request, outcome || "hit; ttl=#{(stored.lifetime - seconds).floor}")
-        return [304, fields, NOTHING] if unmodified
-        return [stored.status, fields, []] if request.head?
-
-        status, content = selected(request.original, stored, fields)
-        [status, fields, content.empty? ? [] : [content]]
+        [status, fields, content]
       end
 
       # @return [Array] Rack response
@@ -59,6 +58,15 @@ module Castellan
         [504, fields, request.head? ? [] : ["Gateway Timeout\n"]]
       end
 
+      # @param env [Hash] of the client's request
+      # @param stored [StoredResponse]
+      # @return [Boolean] whether the client's conditions allow a 304; they apply only to 2xx responses (RFC
+      #   9110 §13.2.1)
+      def not_modified?(env, stored)
+        (env.key?("HTTP_IF_NONE_MATCH") || env.key?("HTTP_IF_MODIFIED_SINCE")) &&
+          (200..299).cover?(stored.status) && ClientConditions.not_modified?(env, stored)
+      end
+
       private
 
       # RFC 9110 §6.6.1: a recipient with a clock adds a missing Date.
@@ -66,20 +74,21 @@ module Castellan
         HTTPDate.format(@options.now)
       end
 
-      # Conditions apply only to 2xx responses (RFC 9110 §13.2.1).
-      def not_modified?(env, stored)
-        (env.key?("HTTP_IF_NONE_MATCH") || env.key?("HTTP_IF_MODIFIED_SINCE")) &&
-          (200..299).cover?(stored.status) && ClientConditions.not_modified?(env, stored)
+      # Ranges apply only to a GET whose response is 200 (RFC 9110 §14.2).
+      # @return [Array(Integer, Array<String>)] status and body
+      def selected(request, stored, fields)
+        return [stored.status, []] if request.head?
+
+        status, content = part(request.original, stored, fields) || [stored.status, stored.content]
+        [status, content.empty? ? [] : [content]]
       end
 
-      # Ranges apply only to a GET whose response is 200 (RFC 9110 §14.2).
-      def selected(env, stored, fields)
+      def part(env, stored, fields)
         range = env["HTTP_RANGE"]
-        if range && stored.status == 200 && ClientConditions.range?(env, stored)
-          ranges = Ranges.parse(range, stored.content.bytesize)
-          return Ranges.answer(fields, stored.content, ranges) if ranges
-        end
-        [stored.status, stored.content]
+        return unless range && stored.status == 200 && ClientConditions.range?(env, stored)
+
+        ranges = Ranges.parse(range, stored.content.bytesize)
+        Ranges.answer(fields, stored.content, ranges) if ranges
       end
 
       # Appends this cache's member: caches closer to the origin server come first (RFC 9211 §2).

@@ -20,7 +20,10 @@ module Castellan
         return by_freshness(stored, remaining, nil) if control.equal?(Directives::NONE)
         return :request if control.key?("no-cache") || !acceptable?(control, stored, remaining, now)
 
-        by_freshness(stored, remaining, control.seconds_or_all("max-stale"))
+        max_stale = control.seconds_or_all("max-stale")
+        return :stale if control.key?("max-age") && max_stale.nil? && !remaining.positive? # RFC 9111 §5.2.1.1
+
+        by_freshness(stored, remaining, max_stale)
       end
 
       # @param (see decide)

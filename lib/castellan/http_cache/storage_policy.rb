@@ -63,6 +63,11 @@ module Castellan
         HTTPDate.parse(HeaderFields.first(@fields["date"]))
       end
 
+      # @return [Array<String>] the field names in `private` and `no-cache` (RFC 9111 §5.2.2.4, §5.2.2.7)
+      def excluded
+        @excluded ||= [@control.fields("private"), @control.fields("no-cache")].grep(Array).flatten
+      end
+
       private
 
       # The first valid targeted field replaces Cache-Control and Expires (RFC 9213 §2.2).
@@ -106,7 +111,7 @@ module Castellan
       # A response without explicit freshness may be personal, so it is not stored for a request that
       # identifies its sender.
       def heuristic?
-        HEURISTIC.include?(@status) && !@request.identified? && !legacy_no_cache?
+        HEURISTIC.include?(@status) && !@request.identified? && !legacy_no_cache? && !@control.malformed?
       end
 
       def legacy_no_cache?
@@ -131,11 +136,6 @@ module Castellan
 
       def no_cache?
         @control.fields("no-cache") == true
-      end
-
-      # @return [Array<String>] the field names in `private` and `no-cache` (RFC 9111 §5.2.2.4, §5.2.2.7)
-      def excluded
-        @excluded ||= [@control.fields("private"), @control.fields("no-cache")].grep(Array).flatten
       end
 
       def flags

@@ -8,18 +8,20 @@ module Castellan
     #   Vary.names("*")                                # => nil: matches no request
     #   Vary.signature(["accept-encoding"], env)       # => ["br,gzip"]
     #
-    # Normalizes only differences without a meaning: white space around commas, and case and order in
-    # Accept-Encoding. Compares Cookie and Authorization unchanged.
+    # Normalizes only differences without a meaning: white space around the commas of a list of tokens, case
+    # in the Accept fields, and order in Accept-Encoding. Compares all other values unchanged.
     module Vary
       MOST_NAMES = 32
       LONGEST = 4_096 # bytes of a value that is normalized
       EXACT = %w[cookie authorization user-agent].freeze
+      TOKEN = /\A[!#$%&'*+\-.^_`|~0-9a-z]+\z/
+      TOKENS = %r{\A[!#$%&*+\-.^_`|~0-9A-Za-z/;=, \t]*\z}
       CASELESS = %w[accept-encoding accept-language accept-charset].freeze
       NONE = [].freeze
       USUAL_BYTESIZE = 100
       ENCODINGS = BoundedCache.new(limit: 200) # normalized values of Accept-Encoding, which repeat
       KEYS = BoundedCache.new(limit: 200) # in Rack's environment, of the names that the application sends
-      private_constant :USUAL_BYTESIZE, :ENCODINGS, :KEYS, :MOST_NAMES, :LONGEST, :EXACT, :CASELESS, :NONE
+      private_constant :TOKEN, :TOKENS, :USUAL_BYTESIZE, :ENCODINGS, :KEYS, :MOST_NAMES, :LONGEST, :EXACT, :CASELESS, :NONE
 
       module_function
 
@@ -30,7 +32,7 @@ module Castellan
         return always if value.nil?
 
         names = (HeaderFields.combined(value).downcase.split(/[\s,]+/).reject(&:empty?) | always).sort
-        names unless names.include?("*") || names.size > MOST_NAMES
+        names unless names.include?("*") || names.size > MOST_NAMES || !names.all?(TOKEN)
       end
 
       # @param env [Hash] Rack environment
@@ -54,7 +56,7 @@ module Castellan
       # Splits on commas in linear time, and never parses weights.
       def normalize(name, value)
         return encodings(value) if name == "accept-encoding" && value.bytesize <= LONGEST
-        return value.strip if EXACT.include?(name) || value.bytesize > LONGEST || value.include?('"')
+        return value.strip if EXACT.include?(name) || value.bytesize > LONGEST || !value.match?(TOKENS)
 
         value = value.downcase if CASELESS.include?(name)
         value.split(",", -1).map(&:strip).join(",")
@@ -67,7 +69,7 @@ module Castellan
       end
 
       def sorted(value)
-        value.downcase.delete(" \t").split(",").reject(&:empty?).sort.join(",")
+        value.downcase.split(",").map { |member| member.strip.gsub(/[ \t]*;[ \t]*/, ";") }.reject(&:empty?).sort.join(",")
       end
       private_class_method :key, :environment_key, :normalize, :encodings, :sorted
     end
