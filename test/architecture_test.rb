@@ -69,7 +69,7 @@ class ArchitectureTest < Minitest::Test
   }.freeze
 
   STANDARD_LIBRARY = %w[
-    benchmark bigdecimal cgi/escape cgi/util date delegate did_you_mean digest English erb etc fileutils forwardable io/console io/wait
+    benchmark bigdecimal cgi/escape cgi/util date delegate did_you_mean digest/sha2 English erb etc fileutils forwardable io/console io/wait
     ipaddr json monitor net/http net/protocol open3 optparse pathname rbconfig securerandom set shellwords singleton socket stringio strscan
     tempfile time timeout tmpdir uri weakref yaml zlib objspace ripper openssl
   ].freeze

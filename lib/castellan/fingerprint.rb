@@ -112,7 +112,7 @@ module Castellan
       end
 
       def digest(sql)
-        require "digest"
+        require "digest/sha2"
         -"unreadable:#{Digest::SHA256.hexdigest(sql.to_s.b)[0, 16]}"
       end
     end

@@ -211,6 +211,25 @@ class HTTPCacheAttacksTest < Minitest::Test
     end
   end
 
+  def test_the_bytes_of_another_key_and_changed_bytes_are_a_miss
+    store = Castellan::Store::MemoryStore.new
+    world = Castellan::CachedApplication.new(store: store) do |env|
+      [200, { **FRESH, "vary" => env["PATH_INFO"] == "/vary" ? "accept" : "" }, [env["PATH_INFO"], env["HTTP_ACCEPT"].to_s]]
+    end
+    requests = [["/a", {}], ["/b", {}], ["/vary", { "Accept" => "x" }], ["/vary", { "Accept" => "y" }]]
+    honest = requests.map { |request| world.get(*request).body }
+    kept = (store.instance_variable_get(:@probation).keys + store.instance_variable_get(:@protected).keys).uniq
+    real = store.read_multi(kept)
+    kept.permutation(2) do |to, from|
+      store.write_multi(real.merge(to => real[from]))
+      assert_equal honest, requests.map { |request| world.get(*request).body }, [to, from].inspect
+    end
+    kept.each do |key|
+      store.write_multi(real.merge(key => real[key].dup.tap { |bytes| bytes.setbyte(-1, bytes.getbyte(-1) ^ 1) }))
+      assert_equal honest, requests.map { |request| world.get(*request).body }, key
+    end
+  end
+
   def test_a_broken_store_is_a_miss_with_one_line
     broken = Class.new do
       %i[read_multi write_multi delete_multi increment compare_and_delete].each do |name|

@@ -1,14 +1,17 @@
 # frozen_string_literal: true
 
 require "active_record"
+require "tempfile"
 require "active_support/core_ext/object/with_options"
 
 # A shop in the style of Spree: an after_initialize in the base class fills preferences, a master variant,
 # images of all variants through an ordered association, and serializers of blocks.
 module SerializerCases
   class ShopRecord < ActiveRecord::Base
+    # A file, because a database in memory would end with its connection, which other tests may close.
+    FILE = Tempfile.new(["shop", ".sqlite3"])
     self.abstract_class = true
-    establish_connection(ENV.fetch("SERIALIZER_DATABASE", "sqlite3::memory:"))
+    establish_connection(ENV.fetch("SERIALIZER_DATABASE") { { adapter: "sqlite3", database: FILE.path } })
     after_initialize :fill_preferences
 
     def preferences = @preferences ||= {}

@@ -10,11 +10,11 @@ module Castellan
     #   Entry.load(key, entry.dump)     # => the same; the bytes are not copied
     #   Entry.load(key, "anything else") # => nil, a miss; so are the bytes of another key
     #
-    # The binary form includes a checksum of the key and the number of bytes, because a connection that was
-    # interrupted in the middle of a response can return the value of another key, or part of it.
+    # The binary form includes a checksum of the key and the bytes, because a connection that was interrupted in
+    # the middle of a response can return the value of another key, or part of it.
     class Entry
-      MAGIC = "CL\x02\x00".b.freeze
-      HEADER = "a4L>Q>Q>L>" # the magic, the checksum of the key, how many bytes, milliseconds since 1970, milliseconds
+      MAGIC = "CL\x03\x00".b.freeze
+      HEADER = "a4L>Q>Q>L>" # the magic, the checksum, how many bytes, milliseconds since 1970, milliseconds
       HEADER_BYTESIZE = 28
       private_constant :MAGIC, :HEADER, :HEADER_BYTESIZE
 
@@ -38,15 +38,16 @@ module Castellan
         return unless kept.is_a?(String) && kept.bytesize >= HEADER_BYTESIZE && kept.start_with?(MAGIC)
 
         _, checksum, bytesize, made_ms, cost_ms = kept.unpack(HEADER)
-        return unless checksum == Zlib.crc32(key) && kept.bytesize == HEADER_BYTESIZE + bytesize
+        return unless kept.bytesize == HEADER_BYTESIZE + bytesize
 
-        new(key, kept.byteslice(HEADER_BYTESIZE, kept.bytesize), made_ms: made_ms, cost_ms: cost_ms)
+        bytes = kept.byteslice(HEADER_BYTESIZE, bytesize)
+        new(key, bytes, made_ms: made_ms, cost_ms: cost_ms) if checksum == Zlib.crc32(bytes, Zlib.crc32(key))
       end
 
       # @return [String] binary and frozen, without spare capacity, because a MemoryStore stores this object
       def dump
         kept = String.new(capacity: HEADER_BYTESIZE + @bytes.bytesize, encoding: Encoding::BINARY)
-        (kept << [MAGIC, Zlib.crc32(@key), @bytes.bytesize, @made_ms, [@cost_ms, 0xffff_ffff].min].pack(HEADER) << @bytes.b).freeze
+        (kept << [MAGIC, Zlib.crc32(@bytes, Zlib.crc32(@key)), @bytes.bytesize, @made_ms, [@cost_ms, 0xffff_ffff].min].pack(HEADER) << @bytes.b).freeze
       end
 
       # @return [Integer] milliseconds; 0 if another machine's clock is ahead

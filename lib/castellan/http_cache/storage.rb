@@ -93,7 +93,7 @@ module Castellan
       # @return [Symbol] :stored; :outdated if its URI was invalidated after the request; :refused
       def write(request, stored, names, found, ttl:, replaces: false)
         generation = generation(found.seen)
-        bytes = stored.dump(generation) or return :refused
+        bytes = stored.dump(request.key, generation) or return :refused
         exclusively(request.key) do
           next :outdated if @lost.include?(request.key)
 
@@ -104,7 +104,7 @@ module Castellan
             @store.write_multi({ request.key => bytes }, ttl: ttl).any? ? :stored : :refused
           else
             replaced = found if replaces || names.empty?
-            write_variant(request, bytes, names, now_there, ttl, replaced) ? :stored : :refused
+            write_variant(request, stored, names, now_there, ttl, replaced) ? :stored : :refused
           end
         end
       end
@@ -200,17 +200,21 @@ module Castellan
         [stored.fields.key?("vary") ? 1 : 0, stored.date, stored.received_at]
       end
 
-      def write_variant(request, bytes, names, now_there, ttl, replaced)
-        only = now_there&.start_with?(StoredResponse::MAGIC) && replaced&.place != request.key
+      def write_variant(request, stored, names, now_there, ttl, replaced)
+        only = load(request.key, now_there) if now_there&.start_with?(StoredResponse::MAGIC) && replaced&.place != request.key
         bytes_of_index = index_with(names, only, now_there)
         index = index(request.key, bytes_of_index)
         key = place(request, index, names)
-        @store.write_multi({ place(request, index, [], context: "") => now_there }, ttl: ttl) if only
+        put(only, place(request, index, [], context: ""), ttl) if only
         drop(replaced) if replaced && replaced.place != key && replaced.place != request.key
-        return false if @store.write_multi({ key => bytes }, ttl: ttl).empty?
+        return false if put(stored, key, ttl).empty?
 
         @store.write_multi({ request.key => bytes_of_index }, ttl: [ttl, INDEX_SECONDS].max) unless bytes_of_index == now_there
         true
+      end
+
+      def put(stored, key, ttl)
+        @store.write_multi({ key => stored.dump(key) }, ttl: ttl)
       end
 
       # Keeps the only response available when the first one with another Vary field or context arrives.
@@ -242,7 +246,7 @@ module Castellan
       end
 
       def load(key, bytes)
-        remembered(key, bytes) { StoredResponse.load(bytes) } if bytes
+        remembered(key, bytes) { StoredResponse.load(bytes, key) } if bytes
       end
 
       # An outdated pair is harmless, because the bytes are compared.

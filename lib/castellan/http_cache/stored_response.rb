@@ -1,19 +1,22 @@
 # frozen_string_literal: true
 
+require "zlib"
+
 module Castellan
   class HTTPCache
     # Holds a stored response and the data that decides about its reuse (RFC 9111 §3, §4.2). Frozen.
     #
     #   stored.age(now)        # => 12.3 seconds (§4.2.3)
     #   stored.remaining(now)  # => 47.7; negative when it is stale
-    #   StoredResponse.load(stored.dump)
+    #   StoredResponse.load(stored.dump(key), key)
     #
     # The binary form is not Marshal, because a shared store is untrusted input. {.load} returns nil for
-    # anything that {#dump} did not write.
+    # anything that {#dump} did not write for this key: an interrupted connection to a store can return the
+    # value of another one.
     class StoredResponse
-      MAGIC = "CHR2"
-      HEADER = "a4L>Q>" # magic, sizes of the text and of the content
-      HEADER_BYTESIZE = 16
+      MAGIC = "CHR3"
+      HEADER = "a4L>Q>L>" # magic, sizes of the text and of the content, checksum of the key and both
+      HEADER_BYTESIZE = 20
       FLAGS = { shareable: 1, strict: 2, no_cache: 4, immutable: 8, anonymous: 16 }.freeze
       private_constant :HEADER, :HEADER_BYTESIZE, :FLAGS
 
@@ -91,16 +94,21 @@ module Castellan
         !etag.nil? || !last_modified.nil?
       end
 
+      # @param key [String] in the store
       # @param generation [String, nil] see {generation}
       # @return [String, nil] binary; nil if a field contains a line break
-      def dump(generation = nil)
+      def dump(key, generation = nil)
         lines = fields.flat_map { |name, value| Array(value).map { |line| "#{name}:#{line}" } }
         lines = ["#{numbers} #{generation || "-"}", *@tags.flatten, *lines]
         return if lines.any? { |line| line.include?("\n") }
 
         text = lines.map(&:b).join("\n")
-        [MAGIC, text.bytesize, @content.bytesize].pack(HEADER) << text << @content.b
+        checksum = self.class.checksum(key, text, @content)
+        [MAGIC, text.bytesize, @content.bytesize, checksum].pack(HEADER) << text << @content.b
       end
+
+      # @return [Integer] CRC-32
+      def self.checksum(*parts) = parts.inject(0) { |sum, part| Zlib.crc32(part, sum) }
 
       # @param bytes [String] of {dump}
       # @return [String, nil] the generation passed to {#dump}; see {Storage#generation}
@@ -109,16 +117,18 @@ module Castellan
       end
 
       # @param bytes [String, nil]
+      # @param key [String] in the store
       # @return [StoredResponse, nil]
-      def self.load(bytes)
+      def self.load(bytes, key)
         return unless bytes.is_a?(String) && bytes.bytesize >= HEADER_BYTESIZE
 
-        magic, text_size, size = bytes.unpack(HEADER)
+        magic, text_size, size, checksum = bytes.unpack(HEADER)
         start = HEADER_BYTESIZE + text_size
         return if magic != MAGIC || start + size != bytes.bytesize
 
-        lines = bytes.byteslice(HEADER_BYTESIZE, text_size).split("\n", -1)
-        read(lines, bytes.byteslice(start, size).freeze)
+        text = bytes.byteslice(HEADER_BYTESIZE, text_size)
+        content = bytes.byteslice(start, size).freeze
+        read(text.split("\n", -1), content) if checksum == checksum(key, text, content)
       end
 
       def self.read(lines, content)

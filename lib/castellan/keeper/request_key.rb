@@ -69,14 +69,17 @@ module Castellan
       # @return [Boolean] whether the document is stored in content codings
       def codings? = !@codings.empty?
 
+      # Memoizes the coding of the last request.
       # @param accept_encoding [String, nil] the header field
-      # @return [String, nil] the coding of the response; nil: none
+      # @yieldparam codings [Array<String>] in which the document is stored
+      # @yieldreturn [String, nil] the coding of the response; nil: none
+      # @return [String, nil]
       def coding(accept_encoding)
         accepted, coding = @chosen
         return coding if accepted == accept_encoding
 
-        coding = HTTP::ContentCoding.choose(accept_encoding, @codings)
-        @chosen = [accept_encoding, coding].freeze if accept_encoding.nil? || accept_encoding.bytesize <= LONGEST_FIELD
+        coding = yield @codings
+        @chosen = [accept_encoding.dup, coding].freeze if accept_encoding.nil? || accept_encoding.bytesize <= LONGEST_FIELD
         coding
       end
 
@@ -103,7 +106,7 @@ module Castellan
 
       # Only in the default context, because {Versions::NotifiedVersions#unchanged?} relies on it.
       def remember(located, parts, versions, version, last)
-        return unless located.parts && versions.respond_to?(:reading)
+        return unless located.parts && versions.is_a?(Versions::NotifiedVersions)
 
         reading = versions.reading(located.dependencies, version)
         @found = reading && Found.new(located, parts, versions, reading, last).freeze

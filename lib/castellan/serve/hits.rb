@@ -32,7 +32,8 @@ module Castellan
       def call(env, viewer, id, scope, keeper, request_key)
         found = request_key.find(scope, viewer) or return
         key = found.key
-        coding = request_key.coding(env["HTTP_ACCEPT_ENCODING"])
+        accepted = env["HTTP_ACCEPT_ENCODING"]
+        coding = request_key.coding(accepted) { |offered| HTTP::ContentCoding.choose(accepted, offered) }
         personal = request_key.personal?
         versions = further = request_key.viewer_versions(viewer) if personal
         if personal && versions.nil?

@@ -2,7 +2,7 @@
 
 require "active_support"
 require "active_support/cache"
-require "digest"
+require "digest/sha2"
 
 module Castellan
   module Store

@@ -7,7 +7,7 @@ rescue LoadError => error
 
   raise Castellan::ConfigurationError, "Castellan::Store::MemcachedStore needs dalli: write gem \"dalli\" into the Gemfile"
 end
-require "digest"
+require "digest/sha2"
 require "zlib"
 
 module Castellan
