@@ -21,7 +21,7 @@ module Castellan
       OVERHEAD = 200
 
       PROTECTED_SHARE = 0.8
-      MOST_MOVED = 100 # values by one eviction, which other threads wait for
+      MOST_MOVED = 100 # marked values by one write, for which other threads wait; the others count as unmarked
       Entry = Struct.new(:bytes, :expires_ns, :bytesize, :decoded, :read)
       private_constant :Entry, :PROTECTED_SHARE, :MOST_MOVED
 
@@ -163,7 +163,8 @@ module Castellan
         bytesize = bytes.bytesize + key.bytesize + OVERHEAD
         return false if bytesize > @max_bytesize / 8
 
-        evict while @bytesize + bytesize > @max_bytesize
+        moved = 0
+        moved = evict(moved) while @bytesize + bytesize > @max_bytesize
         @probation[key] = Entry.new(frozen(bytes), expires_ns, bytesize)
         @bytesize += bytesize
         true
@@ -173,30 +174,38 @@ module Castellan
         bytes.frozen? && bytes.encoding == Encoding::BINARY ? bytes : bytes.b.freeze
       end
 
-      # The probation is never empty here: the protected values and a new one fit into the store.
-      def evict
-        MOST_MOVED.times do
+      # Evicts one value, after it has protected the marked values before it. The probation is never empty
+      # here: the protected values and a new one fit into the store.
+      # @param moved [Integer] number of marked values that the write has moved
+      # @return [Integer] the same afterwards
+      def evict(moved)
+        key, entry = @probation.shift
+        while entry.read && moved < MOST_MOVED
+          moved = protect(key, entry, moved + 1)
           key, entry = @probation.shift
-          return @bytesize -= entry.bytesize unless entry.read
-
-          protect(key, entry)
         end
-        @bytesize -= @probation.shift.last.bytesize
+        @bytesize -= entry.bytesize
+        moved
       end
 
-      def protect(key, entry)
+      def protect(key, entry, moved)
         entry.read = false
         @protected[key] = entry
         @protected_bytesize += entry.bytesize
-        demote while @protected_bytesize > @most_protected
+        moved = demote(moved) while @protected_bytesize > @most_protected
+        moved
       end
 
-      def demote
+      def demote(moved)
         key, entry = @protected.shift
-        return @protected[key] = entry.tap { entry.read = false } if entry.read
-
+        if entry.read && moved < MOST_MOVED
+          entry.read = false
+          @protected[key] = entry
+          return moved + 1
+        end
         @protected_bytesize -= entry.bytesize
         @probation[key] = entry
+        moved
       end
     end
   end
