@@ -23,7 +23,8 @@ module Castellan
   class HTTPCache
     SAFE = %w[GET HEAD OPTIONS TRACE PROPFIND REPORT SEARCH QUERY].freeze
     UNSHARED_SECONDS = 10
-    private_constant :SAFE, :UNSHARED_SECONDS
+    UNFILLED_SECONDS = 3_600
+    private_constant :SAFE, :UNSHARED_SECONDS, :UNFILLED_SECONDS
   end
 end
 
@@ -248,7 +249,7 @@ module Castellan
     # Failures, 304s to a client's own conditions, and responses outdated by an invalidation do not predict
     # whether the next response can be stored.
     def fetch(request, found, reason, note: false)
-      fetched = @origin.fetch(request, found, reason, fill: true)
+      fetched = @origin.fetch(request, found, reason, fill: fill?(request))
       status = fetched.status || fetched.response.first
       return fetched if status >= 500 || status == 304
       return fetched if fetched.shared && fetched.shared.outcome != :refused
@@ -256,6 +257,12 @@ module Castellan
       unshare(request)
       @leases.note_unstored(request, UNSHARED_SECONDS) if note
       fetched
+    end
+
+    # Not for a URI whose last response was not stored: the application may answer its clients with a 304.
+    def fill?(request)
+      unshared = @unshared[request.group] or return true
+      Clock.monotonic_ns > unshared.first + (UNFILLED_SECONDS * 1_000_000_000)
     end
 
     def use(request, shared, reason)

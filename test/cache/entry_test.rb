@@ -16,6 +16,7 @@ class CacheEntryTest < Minitest::Test
     assert_predicate dumped, :frozen?
     refute_nil Entry.load("key", dumped)
     assert_nil Entry.load("other", dumped)
+    assert_nil Entry.load("key", dumped.sub("bytes", "bites"))
     [nil, 1, "", "bytes", dumped[0..-2], "#{dumped}x", "CL\x01\x00#{dumped[4..]}".b, dumped[0, 10]].each do |other|
       assert_nil Entry.load("key", other), other.inspect
     end

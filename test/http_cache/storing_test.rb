@@ -99,7 +99,8 @@ class HTTPCacheStoringTest < Minitest::Test
         { with: ->(test, first, second) { test.assert_equal ["a=1", nil], [first["set-cookie"], second["set-cookie"]] } }],
        ["a heuristic does not store what a cookie asked for", MODIFIED, :miss, { request: { "Cookie" => "session=1" } }],
        ["a heuristic is not used for a cookie", MODIFIED, :miss, { second: { "Cookie" => "session=1" } }],
-       *%w[X-Api-Key X-Auth-Token X-Forwarded-User Proxy-Authorization].map { |name|
+       *%w[X-Api-Key X-Auth-Token X-Authorization X-Forwarded-User X-Forwarded-Client-Cert
+           Cf-Access-Jwt-Assertion Proxy-Authorization].map { |name|
          ["a heuristic does not store what #{name} asked for", MODIFIED, :miss, { request: { name => "1" } }]
        },
        ["explicit freshness is stored for a cookie", FRESH, :hit, { request: { "Cookie" => "session=1" } }]

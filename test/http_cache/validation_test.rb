@@ -114,6 +114,18 @@ class HTTPCacheValidationTest < Minitest::Test
     end
   end
 
+  def test_the_conditions_of_what_is_not_stored_are_forwarded_for_an_hour
+    real = Castellan::Clock.method(:monotonic_ns).unbind.bind(Castellan::Clock)
+    world = Castellan::CachedApplication.new do |env|
+      env["HTTP_IF_NONE_MATCH"] ? [304, {}, []] : [200, { "etag" => '"a"', "cache-control" => "private" }, ["x"]]
+    end
+    seen = [0, 11, 3_600, 3_700].map do |seconds|
+      Castellan::Clock.stub(:monotonic_ns, -> { real.call + (seconds * 1_000_000_000) }) { world.get("/", { "If-None-Match" => '"a"' }) }
+      world.requests.last["HTTP_IF_NONE_MATCH"]
+    end
+    assert_equal [nil, '"a"', '"a"', nil], seen
+  end
+
   def test_the_conditions_of_a_client_with_credentials_are_forwarded
     world = Castellan::CachedApplication.new { |env| [env["HTTP_IF_NONE_MATCH"] ? 304 : 200, { "etag" => '"a"' }, []] }
     answered = world.get("/", { "If-None-Match" => '"x"', "If-Modified-Since" => MODIFIED, "Cookie" => "a=1" })

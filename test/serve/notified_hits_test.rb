@@ -105,10 +105,24 @@ class NotifiedHitsOnActiveRecordTest < Minitest::Test
       other.exec("CREATE TABLE posts (id serial PRIMARY KEY, title text, sent_at timestamptz); INSERT INTO posts (title) VALUES ('behind')")
     end
     Record.connection_handler.establish_connection(url, owner_name: Record, role: :reading)
-    ActiveRecord::Base.connected_to(role: :reading) { assert_includes get[2], "behind" }
+    ActiveRecord::Base.connected_to(role: :reading) do
+      assert_includes get[2], "behind"
+      Record.transaction { assert_equal [200, 1], [get.first, Post.count], "the transaction goes on without counters" }
+    end
     silent { refute_includes get[2], "behind" }
   ensure
     Record.connection_handler.remove_connection_pool(Record.name, role: :reading)
+  end
+
+  def test_another_connection_of_the_model_is_noticed
+    url = Castellan::TestServers.postgres_url
+    PG.connect(url) do |other|
+      other.exec("CREATE TABLE posts (id serial PRIMARY KEY, title text, sent_at timestamptz); INSERT INTO posts (title) VALUES ('moved')")
+    end
+    Post.establish_connection(url)
+    assert_includes get[2], "moved"
+  ensure
+    Post.remove_connection
   end
 
   private
@@ -153,6 +167,20 @@ end
 
 class NotifiedHitsOnSequelTest < Minitest::Test
   include NotifiedHitsContract
+
+  def test_the_time_zone_is_noticed
+    before = get[2]
+    Sequel.application_timezone = :local
+    { "Etc/GMT+5" => "2025-12-31T19:00:00", "Etc/GMT-9" => "2026-01-01T09:00:00" }.each do |zone, expected|
+      with_env("TZ" => zone) { 2.times { assert_includes get[2], expected } }
+    end
+    Sequel.application_timezone = :utc
+    with_env("TZ" => "Etc/GMT+5") { 2.times { assert_includes get[2], "2026-01-01T00:00:00" } }
+    Sequel.application_timezone = nil
+    assert_equal before, get[2]
+  ensure
+    Sequel.application_timezone = nil
+  end
 
   private
 

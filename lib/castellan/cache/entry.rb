@@ -47,7 +47,8 @@ module Castellan
       # @return [String] binary and frozen, without spare capacity, because a MemoryStore stores this object
       def dump
         kept = String.new(capacity: HEADER_BYTESIZE + @bytes.bytesize, encoding: Encoding::BINARY)
-        (kept << [MAGIC, Zlib.crc32(@bytes, Zlib.crc32(@key)), @bytes.bytesize, @made_ms, [@cost_ms, 0xffff_ffff].min].pack(HEADER) << @bytes.b).freeze
+        checksum = Zlib.crc32(@bytes, Zlib.crc32(@key))
+        (kept << [MAGIC, checksum, @bytes.bytesize, @made_ms, [@cost_ms, 0xffff_ffff].min].pack(HEADER) << @bytes.b).freeze
       end
 
       # @return [Integer] milliseconds; 0 if another machine's clock is ahead

@@ -31,7 +31,7 @@ module Castellan
       def self.part(value)
         case value
         when nil, true, false, Integer then value
-        when String then ["text", value]
+        when String then ["text", value.frozen? ? value : value.dup]
         when Symbol then ["symbol", value.name]
         when Float, Rational then [value.class.name, value.to_s]
         when Time then ["time", value.to_r.to_s]
@@ -163,8 +163,9 @@ module Castellan
       end
 
       def zone
-        zone = (Time.zone if Time.respond_to?(:zone)) or return
-        [zone.name, zone.tzinfo.name, zone.utc_offset]
+        zone = Time.zone if Time.respond_to?(:zone)
+        own = [zone.name, zone.tzinfo.name, zone.utc_offset] if zone
+        defined?(::Sequel::Timezones) ? [own, ::Sequel.application_timezone.to_s, ENV.fetch("TZ", nil)] : own
       end
 
       def variation(definition, viewer)

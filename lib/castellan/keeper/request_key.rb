@@ -17,7 +17,7 @@ module Castellan
       # those of a key with {Serialize.escape}, and without, if no custom code reads its surroundings.
       Located = Struct.new(:context, :values, :statement, :dependencies, :parts)
       # The last key of a {Located}, of these parts and this version.
-      Found = Struct.new(:located, :parts, :versions, :reading, :last)
+      Found = Struct.new(:located, :parts, :versions, :reading, :last, :connection)
       private_constant :NO_VALUES, :LONGEST_FIELD, :Located, :Found
 
       # @return [Plan::FetchPlan]
@@ -59,7 +59,8 @@ module Castellan
         located ||= located(nil, identity(given)) or return
         parts = parts(located, viewer)
         found = @found
-        return found.last if found && found.located.equal?(located) && found.parts == parts && found.versions.unchanged?(found.reading)
+        return found.last if found && found.located.equal?(located) && found.parts == parts &&
+                             found.connection == @scopes.connection_name && found.versions.unchanged?(found.reading)
 
         versions = @keeper.versions_of(@kind, @adapter.model)
         version = versions&.current(located.dependencies) or return
@@ -109,7 +110,7 @@ module Castellan
         return unless located.parts && versions.is_a?(Versions::NotifiedVersions)
 
         reading = versions.reading(located.dependencies, version)
-        @found = reading && Found.new(located, parts, versions, reading, last).freeze
+        @found = reading && Found.new(located, parts, versions, reading, last, @scopes.connection_name).freeze
       end
 
       # @return [Located, nil] nil outside the default context

@@ -193,6 +193,9 @@ module Castellan
       #   shows changes, for example inside `connected_to` or `Time.use_zone`
       def default_context = nil
 
+      # @return [String, nil] changes if the model gets another connection
+      def connection_name = nil
+
       # @param further [Array<String>] additional SQL in the plan's statements: resource scopes
       # @return [Array<String>, String] all tables that the plan's statements read, or why they are uncertain
       def tables(plan, scope, further = []) = tables_read(plan).call(key(scope), further)

@@ -38,6 +38,8 @@ module Castellan
         @prepared = prepared
         @log = log || ->(line) { warn(line) }
         @failed = false
+        @ready = ObjectSpace::WeakMap.new
+        @parts = ObjectSpace::WeakMap.new
         @statements = BoundedCache.new(limit: LIMIT)
       end
 
@@ -136,14 +138,15 @@ module Castellan
         @connections.with { |raw| ready?(raw) ? yield(raw) : nil }.tap { @failed = false if @failed }
       end
 
-      # Checks that the counters exist: otherwise the SELECT fails and aborts a transaction on PostgreSQL.
+      # Checks that the counters exist: otherwise the SELECT fails and aborts a transaction on PostgreSQL. Once
+      # per connection, because a shard may lack them.
       def ready?(raw)
-        @ready ||= !reader.value(raw, triggers.ready).nil?
+        @ready[raw] ||= !reader.value(raw, triggers.ready).nil?
       end
 
       # Older versions of the gem did not install this function.
       def parts?(raw)
-        @parts ||= postgres? && !reader.value(raw, triggers.parts).nil?
+        @parts[raw] ||= postgres? && !reader.value(raw, triggers.parts).nil?
       end
 
       def statement(tables)

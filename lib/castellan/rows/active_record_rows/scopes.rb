@@ -74,6 +74,9 @@ module Castellan
         # (see Rows::Scopes#default_context)
         def default_context = (::Time.zone_default || false if ActiveRecordThread.default?(model))
 
+        # (see Rows::Scopes#connection_name)
+        def connection_name = model.connection_specification_name
+
         # @return [Boolean] whether the relation adds only conditions and an order to the model
         def plain?(relation)
           relation.klass == model && (relation.values.keys - %i[where order references extending]).empty?
