@@ -48,8 +48,14 @@ class CacheFaultsTest < Minitest::Test
       when 0 then @seen.sample(random: @rng)
       when 1 then bytes.byteslice(0, @rng.rand(bytes.bytesize + 1))
       when 2 then @rng.bytes(@rng.rand(300))
+      when 3 then bytes.empty? ? bytes : changed(bytes)
       else bytes
       end
+    end
+
+    def changed(bytes)
+      at = @rng.rand(bytes.bytesize)
+      bytes.dup.tap { |copy| copy.setbyte(at, copy.getbyte(at) ^ (1 << @rng.rand(8))) }
     end
 
     def write_multi(entries, **options) = @store.write_multi(entries, **options)
