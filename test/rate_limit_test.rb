@@ -4,6 +4,7 @@ require "test_helper"
 require "rack"
 require "rack/lint"
 require "rack/mock_request"
+require "castellan/rate_limit"
 require "document/library"
 
 class RateLimitTest < Minitest::Test
