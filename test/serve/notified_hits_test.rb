@@ -100,10 +100,7 @@ class NotifiedHitsOnActiveRecordTest < Minitest::Test
   end
 
   def test_another_role_has_documents_of_its_own
-    url = Castellan::TestServers.postgres_url
-    PG.connect(url) do |other|
-      other.exec("CREATE TABLE posts (id serial PRIMARY KEY, title text, sent_at timestamptz); INSERT INTO posts (title) VALUES ('behind')")
-    end
+    url = another_database("behind")
     Record.connection_handler.establish_connection(url, owner_name: Record, role: :reading)
     ActiveRecord::Base.connected_to(role: :reading) do
       assert_includes get[2], "behind"
@@ -115,10 +112,7 @@ class NotifiedHitsOnActiveRecordTest < Minitest::Test
   end
 
   def test_another_connection_of_the_model_is_noticed
-    url = Castellan::TestServers.postgres_url
-    PG.connect(url) do |other|
-      other.exec("CREATE TABLE posts (id serial PRIMARY KEY, title text, sent_at timestamptz); INSERT INTO posts (title) VALUES ('moved')")
-    end
+    url = another_database("moved")
     Post.establish_connection(url)
     assert_includes get[2], "moved"
   ensure
@@ -126,6 +120,16 @@ class NotifiedHitsOnActiveRecordTest < Minitest::Test
   end
 
   private
+
+  # @return [String] the URL of a database without counters
+  def another_database(title)
+    Castellan::TestServers.postgres_url.tap do |url|
+      PG.connect(url) do |other|
+        other.exec("CREATE TABLE posts (id serial PRIMARY KEY, title text, sent_at timestamptz)")
+        other.exec_params("INSERT INTO posts (title) VALUES ($1)", [title])
+      end
+    end
+  end
 
   def resource_class = PostResource
   def source = Record
