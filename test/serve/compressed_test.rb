@@ -45,6 +45,11 @@ class CompressedTest < Minitest::Test
     end
   end
 
+  # MTIME of RFC 1952 §2.3.1: two processes that compress the same document send the same bytes.
+  def test_gzip_holds_no_time
+    assert_equal [0, 0], %w[/articles /personal].map { |path| get(path, "gzip").body.b.byteslice(4, 4).unpack1("V") }
+  end
+
   def test_a_hit_compresses_and_reads_nothing
     get("/kept_authors", "gzip")
     sent = library.queries { Castellan::Cache::Compression.stub(:call, ->(*) { flunk }) { get("/kept_authors", "gzip") } }

@@ -41,10 +41,18 @@ module Castellan
       # @return [String] binary
       def call(coding, bytes)
         case coding
-        when "gzip" then Zlib.gzip(bytes, level: GZIP_LEVEL)
+        when "gzip" then gzip(bytes)
         when "br" then ::Brotli.deflate(bytes, quality: BROTLI_QUALITY, mode: :text)
         when "zstd" then ::Zstd.compress(bytes, level: ZSTD_LEVEL)
         end
+      end
+
+      # Zlib.gzip would write the time: a strong entity tag names the same bytes in each process.
+      def gzip(bytes)
+        deflate = Zlib::Deflate.new(GZIP_LEVEL, Zlib::MAX_WBITS + 16)
+        deflate.deflate(bytes, Zlib::FINISH)
+      ensure
+        deflate&.close
       end
 
       def loaded?(coding)
@@ -56,7 +64,7 @@ module Castellan
       rescue LoadError
         false
       end
-      private_class_method :loaded?
+      private_class_method :gzip, :loaded?
     end
   end
 end
