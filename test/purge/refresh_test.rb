@@ -48,6 +48,18 @@ module PurgeRefreshContract
     assert_equal %w[/tags/1 /tags/2 /tags/3], Array.new(asked.size) { asked.pop }.uniq.sort
   end
 
+  def test_the_url_of_a_popular_document_is_written_once_a_day
+    purge([Castellan::Purge::Refresh.new("http://127.0.0.1:1")])
+    noted = lambda do |seconds_ago|
+      journal.run("UPDATE castellan_urls SET at = at - #{seconds_ago}")
+      before = journal.rows("SELECT at FROM castellan_urls")
+      get("/tags/3")
+      journal.rows("SELECT at FROM castellan_urls") == before
+    end
+    get("/tags/3")
+    assert_equal [true, false, true], [noted[86_000], noted[1_000], noted[0]]
+  end
+
   # An index of PostgreSQL takes 2,704 bytes, and texts are UTF-8.
   def test_what_cannot_be_noted_is_not_kept
     purge([Castellan::Purge::Refresh.new("http://127.0.0.1:1")])

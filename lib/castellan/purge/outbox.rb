@@ -11,8 +11,9 @@ module Castellan
       LONGEST = 30 * 86_400 # seconds
       MOST_ROWS = 1_000_000 # of castellan_urls: clients can invent URLs
       COUNTED_FOR = 60 * 1_000_000_000 # nanoseconds
+      RENEWED_AFTER = 86_400 # seconds
       FORGET_EVERY = 3_600 * 1_000_000_000 # nanoseconds: the statement reads the whole table
-      private_constant :BATCH, :LONGEST, :MOST_ROWS, :COUNTED_FOR, :FORGET_EVERY
+      private_constant :BATCH, :LONGEST, :MOST_ROWS, :COUNTED_FOR, :RENEWED_AFTER, :FORGET_EVERY
 
       # @param source [Class, Object] ActiveRecord::Base or a Sequel::Database
       def initialize(source)
@@ -69,11 +70,14 @@ module Castellan
         end
       end
 
+      # Writes only if a tag was not noted within a day: a popular document is rendered often.
       # @param tags [Array<String>]
       # @param url [String]
       # @param fields [String] the header fields that the response varies by
       def remember(tags, url, fields)
         now = Time.now.to_i
+        return if noted(tags, url, fields, now - RENEWED_AFTER) == tags.size
+
         values = tags.sort.map { |tag| "(#{[tag, url, fields].map { |text| Triggers.literal(text) }.join(", ")}, #{now})" }
         @connections.execute(["INSERT INTO castellan_urls (tag, url, fields, at) VALUES #{values.join(", ")} " \
                               "ON CONFLICT (tag, url, fields) DO UPDATE SET at = excluded.at"])
@@ -106,6 +110,12 @@ module Castellan
       end
 
       private
+
+      def noted(tags, url, fields, since)
+        list, url, fields = [tags.map { |tag| Triggers.literal(tag) }.join(", "), Triggers.literal(url), Triggers.literal(fields)]
+        sql = "SELECT count(*) FROM castellan_urls WHERE tag IN (#{list}) AND url = #{url} AND fields = #{fields} AND at > #{since}"
+        @connections.with { |raw| rows(raw, sql) }.flatten.first.to_i
+      end
 
       def triggers = Triggers.for(@connections.dialect)
       def postgres? = @connections.dialect == :postgres
