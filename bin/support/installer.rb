@@ -39,10 +39,12 @@ module Castellan
       gemfiles.each { |gemfile| bundle(File.join(@root, gemfile)) }
     end
 
-    # @return [Array<String>] the Debian packages whose programs are still missing
-    def servers
-      install(missing_packages) if missing_packages.any? && debian_root?
-      missing_packages
+    # @param packages [Array<String>] of Debian
+    # @return [Array<String>] those whose programs are still missing
+    def servers(packages = PROGRAMS.keys)
+      missing = missing_packages & packages
+      install(missing) if missing.any? && debian_root?
+      missing_packages & packages
     end
 
     # @raise [SystemExit] status 1 if the compiler fails

@@ -7,6 +7,9 @@ require_relative "config/environment"
 if ENV["WITH_CASTELLAN"] == "1"
   use Castellan::HTTPCache, only: "/posts/shared"
   map("/posts/castellan/public") { run PostsApi.everybody }
+  map("/posts/castellan/stale") { run PostsApi.everybody(StalePostResource) }
+  map("/posts/castellan/notified") { run PostsApi.everybody(NotifiedPostResource) }
+  map("/posts/castellan/proxied") { run PostsApi.proxied } if ENV["PROXY_URL"]
   map("/posts/castellan/limited") do
     use Castellan::RateLimit, limit: 1_000_000, period: 60, store: Castellan::Store::MemoryStore.new
     run PostsApi.everybody

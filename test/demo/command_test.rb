@@ -13,6 +13,7 @@ class DemoCommandTest < Minitest::Test
               finding environment].freeze
 
   def test_every_story_is_replayed_shortly
+    needs :redis, :nginx
     out, err, status, rows = demo("--seconds", "0.3", "--runs", "1")
     assert_equal 0, status, err
     assert_equal %w[users users_1000 posts mail_logs], rows.map { |row| row["story"] }.uniq
@@ -21,7 +22,8 @@ class DemoCommandTest < Minitest::Test
     assert_users(rows)
     assert_match(/constant bytes from the same Puma, rate: [\d.]+ ×/, out)
     assert_match(%r{the report is \S+/index\.html}, out)
-    assert_includes err, "41/41"
+    assert_includes err, "47/47"
+    assert_match(/^left out: .*notifies of a change \(DATABASE_URL=postgres.* is missing\)$/, out)
   end
 
   def test_ctrl_c_shows_the_figures_so_far_and_stops_the_server

@@ -42,7 +42,9 @@ class LoadedStoryTest < Minitest::Test
       story = Castellan::Demo::Story.new(dir, { "story" => "small", "steps" => STEPS })
       budget = Castellan::Demo::Budget.new(seconds: 1, steps: 5, elapsed: -> { 0 })
       progress = Castellan::Demo::Progress.new(StringIO.new, total: 5)
-      loaded = Castellan::Demo::LoadedStory.new(story, { nil => example }, budget: budget, progress: progress, **options)
+      programs = Castellan::Demo::Programs.new(Castellan::Demo::Database.new(nil))
+      loaded = Castellan::Demo::LoadedStory.new(story, { nil => example }, budget: budget, progress: progress, programs: programs,
+                                                                           **options)
       rows = []
       loaded.call { |row| rows << row }
       rows << loaded.limit("third")

@@ -39,6 +39,20 @@ class StoryTest < Minitest::Test
     assert_equal ["part", [], "x", 3], [part.name, part.unchanged, whole.name, whole.steps.size]
   end
 
+  def test_steps_are_left_out
+    whole = story("steps" => %w[a b c].map { |id| { "id" => id } })
+    assert_equal [%w[a c], 3], [whole.without(%w[b]).steps.map(&:id), whole.steps.size]
+  end
+
+  def test_a_step_with_castellan_leads_to_one_without_and_adds_up_what_differs
+    steps = [["a", nil, "/x", false], ["b", "a", "/y", true], ["c", "b", "/z", true]]
+    story = story("steps" => steps.map { |id, other, differs, castellan|
+      { "id" => id, "compared_with" => other, "differs" => [differs], "with_castellan" => castellan }
+    })
+    assert_equal [story.step("a"), %w[/z /y]], story.without_castellan(story.step("c"))
+    assert_nil story.without_castellan(story.step("a"))
+  end
+
   private
 
   def story(source) = Story.new("examples/x", { "story" => "x", **source })

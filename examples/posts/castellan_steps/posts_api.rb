@@ -17,9 +17,21 @@ module PostsApi
   end
 
   # The relation of the front page does not depend on the request, so it is built once.
-  def self.everybody
+  def self.everybody(resource = DocumentCachedPostResource, purge: nil)
     front_page = Post.front_page
-    Castellan.app { resource DocumentCachedPostResource, at: "/", scope: ->(_) { front_page }, include: WHOLE }
+    Castellan.app do
+      resource resource, at: "/", scope: ->(_) { front_page }, include: WHOLE
+      purge purge if purge
+    end
+  end
+
+  # Behind the proxy at PROXY_URL, which asks for a document again after a change of one of its records.
+  def self.proxied
+    purge = Castellan::Purge.new(ActiveRecord::Base, Castellan::Purge::Refresh.new(ENV.fetch("PROXY_URL")))
+    purge.install(ProxiedPostResource)
+    purge.start
+    at_exit { purge.uninstall(ProxiedPostResource) } # without a process that sends them, notes would pile up
+    everybody(ProxiedPostResource, purge: purge)
   end
 
   def self.viewer(authorization)

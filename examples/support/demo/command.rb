@@ -83,6 +83,7 @@ module Castellan
       def show(replay)
         @out.puts replay.ledger.to_text, ""
         replay.goals.each { |goal| @out.puts goal_line(goal) }
+        replay.left_out.each { |line| @out.puts line }
         files = Ledger::ReportFiles.new(replay.ledger, targets: replay.goals, ratios: replay.ratios, stories: ABOUT,
                                                        environment: replay.environment, commands: ["bin/demo"])
         files.write(@options[:directory])

@@ -3,7 +3,6 @@
 require "bundler"
 require "json"
 require "open3"
-require "socket"
 require "tempfile"
 require "tmpdir"
 
@@ -15,11 +14,6 @@ module Castellan
     #   example.serve { |url| LoadTest.run("#{url}/posts/public") }
     #   example.doctor(["/users/baseline"], headers: {}) { |row| p row["queries"] }
     class Example
-      BOOT_SECONDS = 60
-      STOP_SECONDS = 5
-      LOG_LINES = 30
-      private_constant :BOOT_SECONDS, :STOP_SECONDS, :LOG_LINES
-
       # @return [String]
       attr_reader :directory
 
@@ -49,14 +43,14 @@ module Castellan
       # @param rackup [String]
       # @yieldparam url [String] "http://127.0.0.1:41321"
       def serve(rackup: "config.ru")
-        port = free_port
-        @log = log_file
-        pid = start({ "PORT" => port.to_s }, ["puma", "-C", "config/puma.rb", rackup], out: @log.path, err: %i[child out])
-        wait_for(port, pid)
+        port = Child.free_port
+        log = log_file
+        pid = start({ "PORT" => port.to_s }, ["puma", "-C", "config/puma.rb", rackup], out: log.path, err: %i[child out])
+        Child.wait_for(port, pid, directory, log.path)
         yield "http://127.0.0.1:#{port}"
       ensure
-        stop(pid)
-        @log&.close!
+        Child.stop(pid)
+        log&.close!
       end
 
       # Examines requests in a process of the application, see {CLI::DoctorCommand}.
@@ -87,10 +81,10 @@ module Castellan
         pid = start({}, command, out: writer, err: log.path)
         writer.close
         reader.each_line { |line| yield line }
-        raise Error, "#{directory}: #{tail(log)}" unless ended_well?(pid).tap { pid = nil }
+        raise Error, "#{directory}: #{Child.tail(log.path)}" unless ended_well?(pid).tap { pid = nil }
       ensure
         reader&.close
-        stop(pid)
+        Child.stop(pid)
         log&.close!
       end
 
@@ -100,68 +94,14 @@ module Castellan
         Watchdog.forget(pid)
       end
 
-      # In a process group of its own, so that its child processes end with it.
       def start(environment, command, **streams)
         Bundler.with_unbundled_env do
-          Process.spawn({ **@environment, **environment }, "bundle", "exec", *command, chdir: directory, pgroup: true, **streams)
-        end.tap { |pid| Watchdog.watch(pid) }
-      end
-
-      def tail(log)
-        File.readlines(log.path).last(LOG_LINES).join.scrub.strip
+          Child.start({ **@environment, **environment }, ["bundle", "exec", *command], chdir: directory, **streams)
+        end
       end
 
       def log_file
         Tempfile.new("castellan-example")
-      end
-
-      def wait_for(port, pid)
-        deadline_ns = Clock.monotonic_ns + (BOOT_SECONDS * 1_000_000_000)
-        until connected?(port)
-          raise Error, "#{directory} does not boot:\n#{tail(@log)}" if Process.wait(pid, Process::WNOHANG)
-          raise Error, "#{directory} did not answer within #{BOOT_SECONDS} s:\n#{tail(@log)}" if Clock.monotonic_ns > deadline_ns
-
-          sleep 0.05
-        end
-      end
-
-      def connected?(port)
-        TCPSocket.new("127.0.0.1", port).close
-        true
-      rescue Errno::ECONNREFUSED
-        false
-      end
-
-      def free_port
-        server = TCPServer.new("127.0.0.1", 0)
-        server.addr[1]
-      ensure
-        server&.close
-      end
-
-      def stop(pid)
-        return unless pid
-
-        signal("TERM", -pid)
-        wait(pid) || (signal("KILL", -pid) && Process.wait(pid))
-      rescue Errno::ECHILD
-        nil # it has ended
-      ensure
-        Watchdog.forget(pid) if pid
-      end
-
-      def wait(pid)
-        deadline_ns = Clock.monotonic_ns + (STOP_SECONDS * 1_000_000_000)
-        until (ended = Process.wait(pid, Process::WNOHANG)) || Clock.monotonic_ns > deadline_ns
-          sleep 0.01
-        end
-        ended
-      end
-
-      def signal(name, pid)
-        Process.kill(name, pid)
-      rescue Errno::ESRCH, Errno::EPERM
-        nil
       end
     end
   end

@@ -5,8 +5,8 @@ module Castellan
     # Measures the requests per second of a story's steps, over real sockets.
     #
     # One server runs the plain steps of an application, another the steps with Castellan. Before the load,
-    # the response is compared with the response of the step that it must equal. A published step may be wrong
-    # only after a change; the change is made, checked and reverted.
+    # the response is compared with the response of the step that it must equal. After the load, a change is
+    # made and reverted, which the step must show. A published step may be wrong only after a change.
     #
     # If a goal compares two steps, they are loaded alternately, because the speed of a machine changes during
     # a demo.
@@ -23,29 +23,30 @@ module Castellan
       # @param examples [Hash{String, nil => Example}] by `app` of a step
       # @param budget [Budget] the seconds of load
       # @param progress [Progress]
+      # @param programs [Programs]
       # @param in_turns [Hash{String => String}] by step, the later step or {LIMIT} to load alternately
-      def initialize(story, examples, budget:, progress:, in_turns: {})
+      def initialize(story, examples, budget:, progress:, programs:, in_turns: {})
         @story = story
         @examples = examples
         @budget = budget
         @progress = progress
+        @programs = programs
         @in_turns = in_turns
-        @bodies = {}
+        @answers = Answers.new(story)
         @loads = {}
       end
 
       # @yieldparam row [Hash{Symbol => Object}] the fields of a ledger row, after each step
       # @return [void]
       def call(&block)
-        @story.steps.chunk_while { |one, other| [one.app, one.with_castellan] == [other.app, other.with_castellan] }
-              .each { |steps| serve(steps, &block) }
+        @story.steps.chunk_while { |one, other| server(one) == server(other) }.each { |steps| serve(steps, &block) }
       end
 
       # Measures how fast the same server sends as many constant bytes as a step's response has.
       # @param id [String] a step that was replayed
       # @return [Hash{Symbol => Object}]
       def limit(id)
-        bytes = @bodies.fetch(id).bytesize
+        bytes = @answers.body(id).bytesize
         title = "The limit: the same Puma, #{bytes} constant bytes"
         @progress.step(title) do
           loads = @loads[LIMIT] || serve_limit(bytes) { |url| load([url, {}]).first }
@@ -55,8 +56,12 @@ module Castellan
 
       private
 
+      def server(step) = [step.app, step.with_castellan, step.needs]
+
       def serve(steps)
-        example_of(steps.first).serve { |url| steps.each { |step| @progress.step(step.title) { yield row(step, url) } } }
+        @programs.around(steps.first.needs, example_of(steps.first)) do |url|
+          steps.each { |step| @progress.step(step.title) { yield row(step, url) } }
+        end
       end
 
       # A separate server, because it may run at the same time as another one.
@@ -69,21 +74,25 @@ module Castellan
 
       def row(step, url)
         exchange = Exchange.new(url, @story.headers)
-        answer = exchange.get(step.get)
-        @bodies[step.id] = answer.body
-        verdict = verdict(step, exchange)
-        write(step, exchange) if step.writes
+        verdict = @answers.check(step, exchange)
         headers = step.conditional ? exchange.conditions(exchange.get(step.get)) : step.headers.to_h
+        bytes = step.conditional ? 0 : exchange.get(step.get, headers).body.bytesize
+        measured = edited(step, exchange) { figures(step, ["#{url}#{step.get}", { **@story.headers, **headers }]) }
+        @answers.check_edit(step, exchange)
         { story: @story.name, step: step.title, id: step.id, story_value: step.story_value&.fetch("requests_per_s"), finding: nil,
-          code: @story.code(step), response_bytes: step.conditional ? 0 : exchange.get(step.get, headers).body.bytesize,
-          **figures(step, ["#{url}#{step.get}", { **@story.headers, **headers }]), **verdict }
+          code: @story.code(step), response_bytes: bytes, **measured, **verdict }
       end
 
-      # The last request undoes the first, so that the page does not change.
-      def write(step, exchange)
-        exchange.write(step.writes)
-        difference = Comparison.new(@bodies.fetch(step.id), exchange.get(step.get).body, differs: []).difference or return
-        raise Error, "#{@story.name}: the writes of #{step.id} changed its page: #{difference}"
+      # Makes and reverts the story's change again and again during the block, if the step says so.
+      def edited(step, exchange)
+        return yield unless step.edits_per_second
+
+        done = false
+        editor = Thread.new { @answers.edit(exchange) { sleep 1.0 / step.edits_per_second } until done }
+        yield
+      ensure
+        done = true
+        editor&.value
       end
 
       # @param target [Array(String, Hash)] address and headers
@@ -100,7 +109,7 @@ module Castellan
       # @yieldparam target [Array(String, Hash)] URL and headers of the step that is loaded alternately with
       #   this one
       def beside(step, other)
-        return serve_limit(@bodies.fetch(step.id).bytesize) { |url| yield [url, {}] } if other == LIMIT
+        return serve_limit(@answers.body(step.id).bytesize) { |url| yield [url, {}] } if other == LIMIT
 
         other = @story.step(other)
         example_of(other).serve { |url| yield ["#{url}#{other.get}", @story.headers] }
@@ -123,38 +132,6 @@ module Castellan
         raise Error, "#{result.url} failed under load: #{result.reasons.keys.first}" unless result.successful.positive?
 
         result
-      end
-
-      def verdict(step, exchange)
-        return { wrong: wrong(step, exchange) } if step.told
-
-        difference = step.compared_with && difference(step, @bodies.fetch(step.id), exchange)
-        raise Error, "#{@story.name}: #{step.id} must send what #{step.compared_with} sends, but #{difference}" if difference
-
-        {}
-      end
-
-      def wrong(step, exchange)
-        found = step.wrong_after ? wrong_after(step, exchange) : difference(step, @bodies.fetch(step.id), exchange)
-        found || "it is not wrong here"
-      end
-
-      # Returns the body that a client still gets after a change that the step misses.
-      def wrong_after(step, exchange)
-        before = exchange.get(step.get)
-        exchange.change(step.wrong_after)
-        again = exchange.get(step.get, step.conditional ? exchange.conditions(before) : {})
-        held = again.is_a?(Net::HTTPNotModified) ? before.body : again.body
-        difference(step, held, exchange)
-      ensure
-        exchange.change(step.wrong_after, step.wrong_after.fetch("restore"))
-      end
-
-      # If the same server has the step to compare with, requests it again, because the data may have changed.
-      def difference(step, body, exchange)
-        reference = @story.step(step.compared_with)
-        expected = reference.app == step.app && !reference.with_castellan ? exchange.get(reference.get).body : @bodies.fetch(reference.id)
-        Comparison.new(expected, body, differs: step.differs).difference
       end
     end
   end

@@ -60,6 +60,11 @@ module Castellan
         Goals.new(@rows).ratios
       end
 
+      # @return [Array<String>] one line for each step that needs something that is missing
+      def left_out
+        @names.flat_map { |name| missing(name).map { |step, what| "left out: #{step.title} (#{what.join(", ")} is missing)" } }
+      end
+
       # @return [Float] seconds of measuring
       def elapsed
         @progress ? @progress.elapsed : 0.0
@@ -76,14 +81,16 @@ module Castellan
       end
 
       def posts
-        loaded = LoadedStory.new(story("posts"), { nil => example("posts") }, budget: @budget, progress: @progress, in_turns: Goals::IN_TURNS)
+        loaded = LoadedStory.new(story("posts"), { nil => example("posts") }, budget: @budget, progress: @progress,
+                                                                              in_turns: Goals::IN_TURNS, programs: Programs.new(@database))
         loaded.call { |row| @rows << row }
         @rows << loaded.limit("castellan_public")
       end
 
       def mail_logs
         apps = %w[rails sequel].to_h { |app| [app, example(File.join("mail_logs", app))] }
-        LoadedStory.new(story("mail_logs"), apps, budget: @budget, progress: @progress).call { |row| @rows << row }
+        LoadedStory.new(story("mail_logs"), apps, budget: @budget, progress: @progress, programs: Programs.new(@database))
+                   .call { |row| @rows << row }
       end
 
       private
@@ -101,7 +108,15 @@ module Castellan
       end
 
       def story(name)
-        Story.read(File.join(EXAMPLES, name))
+        read(name).without(missing(name).map { |step, _| step.id })
+      end
+
+      def read(name) = Story.read(File.join(EXAMPLES, name))
+
+      # @return [Array<Array(Story::Step, Array<String>)>] what each step lacks
+      def missing(name)
+        programs = Programs.new(@database)
+        read(name).steps.map { |step| [step, programs.missing(step.needs)] }.reject { |_, what| what.empty? }
       end
 
       def example(name)

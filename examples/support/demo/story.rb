@@ -14,8 +14,8 @@ module Castellan
       # One step, an endpoint. `app` is a folder of the example if it has several applications.
       # `writes` are requests to send once, see {Exchange#write}.
       Step = Struct.new(:id, :title, :get, :told, :compared_with, :differs, :reason, :code, :with_castellan, :story_value, :app,
-                        :conditional, :wrong_after, :writes, :headers, keyword_init: true) do
-        def initialize(**)
+                        :conditional, :wrong_after, :writes, :headers, :needs, :late, :edits_per_second, keyword_init: true) do
+        def initialize(needs: [], late: 0, **)
           super
           freeze
         end
@@ -30,14 +30,15 @@ module Castellan
       # @return [String] the name of the story in the ledger
       # @return [Hash{String => String}] the headers of every request
       # @return [Array<String>] the paths whose responses no step may change
+      # @return [Hash{String => Object}, nil] the change that each step must show
       # @return [Array<Step>]
-      attr_reader :directory, :name, :headers, :unchanged, :steps
+      attr_reader :directory, :name, :headers, :unchanged, :edit, :steps
 
       # @param directory [String]
       # @return [Story]
       # @raise [ConfigurationError] for an unknown key of a step
       def self.read(directory)
-        new(directory, YAML.safe_load_file(File.join(directory, "steps.yml")))
+        new(directory, YAML.safe_load_file(File.join(directory, "steps.yml"), aliases: true))
       end
 
       def initialize(directory, source)
@@ -45,6 +46,7 @@ module Castellan
         @name = source.fetch("story")
         @headers = source.fetch("headers", {})
         @unchanged = source.fetch("unchanged", [])
+        @edit = source["edit"]
         @steps = source.fetch("steps").map { |step| step_of(step) }.freeze
         freeze
       end
@@ -63,10 +65,28 @@ module Castellan
         dup.tap { |copy| copy.send(:narrow, as, steps) }
       end
 
+      # @param left_out [Array<String>] the ids of steps that no other step is compared with
+      # @return [Story]
+      def without(left_out)
+        dup.tap { |copy| copy.send(:keep, steps.reject { |step| left_out.include?(step.id) }) }
+      end
+
       # @param id [String, nil]
       # @return [Step, nil]
       def step(id)
         steps.find { |step| step.id == id }
+      end
+
+      # Follows the comparisons of a step with Castellan to one without.
+      # @param step [Step]
+      # @return [Array(Step, Array<String>), nil] that step, and the patterns of all differences on the way
+      def without_castellan(step)
+        patterns = []
+        loop do
+          patterns += step.differs
+          step = step(step.compared_with) or return
+          return [step, patterns] unless step.with_castellan
+        end
       end
 
       private
@@ -74,6 +94,10 @@ module Castellan
       def narrow(name, steps)
         @name = name
         @unchanged = []
+        keep(steps)
+      end
+
+      def keep(steps)
         @steps = steps.freeze
         freeze
       end
