@@ -51,6 +51,15 @@ class LedgerTest < Minitest::Test
     assert_equal "users/3: roles", @ledger.find("users", "as told").reason
   end
 
+  def test_a_step_is_compared_with_the_one_that_it_names
+    step("baseline", duration_ms: 100.0)
+    step("cached", duration_ms: 5.0)
+    other = step("another way", duration_ms: 50.0, against: "baseline")
+    assert_equal %w[better baseline], [other.verdict, @ledger.before(other).step]
+    assert_equal ["worse", "another way"], step("next", duration_ms: 60.0).then { |row| [row.verdict, @ledger.before(row).step] }
+    refute_includes JSON.parse(@ledger.to_json).first.keys, "against"
+  end
+
   def test_a_reference_has_no_verdict_and_is_not_a_previous_step
     ledger = Castellan::Demo::Ledger.new
     ledger.add(story: "posts", step: "naive", requests_per_s: 10)

@@ -66,7 +66,8 @@ module Castellan
         difference = difference(step) if step.compared_with
         raise Error, "#{@story.name}: #{step.id} must send what #{step.compared_with} sends, but #{difference}" if difference && !step.told
 
-        { id: step.id, code: @story.code(step), wrong: (difference || "it is not wrong here" if step.told) }
+        { id: step.id, code: @story.code(step), against: @story.step(step.compared_with)&.title,
+          wrong: (difference || "it is not wrong here" if step.told) }
       end
 
       def difference(step)

@@ -6,7 +6,7 @@ require "castellan/figures"
 
 module Castellan
   module Demo
-    # Collects the measurements of a story's steps and compares each step with the previous one.
+    # Collects the measurements of a story's steps and compares each step with an earlier one.
     #
     #   ledger = Castellan::Demo::Ledger.new
     #   ledger.add(story: "users", step: "baseline", duration_ms: 812.0, queries: 1_139, story_value: 7_795)
@@ -16,8 +16,9 @@ module Castellan
     #   ledger.to_json       # an array of rows, see Row::FIELDS
     #   Castellan::Demo::Ledger::ReportFiles.new(ledger).write("castellan-report")
     #
-    # Compares a step with the last step of the story that was not wrong, by requests_per_s if present, else
-    # by duration_ms. Differences within the tolerance are "same". The first step of a story has no verdict.
+    # Compares a step with the one that `against:` names, or else with the last step of the story that was not
+    # wrong; by requests_per_s if present, else by duration_ms. Differences within the tolerance are "same". The
+    # first step of a story has no verdict.
     # Not thread-safe.
     class Ledger
       TOLERANCE = 0.05
@@ -39,14 +40,14 @@ module Castellan
       # @param wrong [String, nil] why the response is wrong: the first differing id and member
       # @param reference [Boolean] whether this is a figure for comparison, not a step of the story; it has no
       #   verdict
-      # @param fields [Hash] any of Row::FIELDS except verdict, and code: ("path:line"), command:
+      # @param fields [Hash] any of Row::FIELDS except verdict, and code: ("path:line"), command:, against:
       # @return [Row]
       # @raise [ConfigurationError] for an unknown field or a duplicate step
       def add(measurement: nil, load: nil, wrong: nil, reference: false, **fields)
         row = Row.build(Row.measured(measurement).merge(load.to_h, fields).merge(reason: wrong, reference: reference))
         raise ConfigurationError, "#{row.story} has a step #{row.step.inspect} already" if find(row.story, row.step)
 
-        @rows << row.with_verdict(Verdict.of(row, before: before(row.story), tolerance: tolerance))
+        @rows << row.with_verdict(Verdict.of(row, before: before(row), tolerance: tolerance))
         @rows.last
       end
 
@@ -70,6 +71,15 @@ module Castellan
         ours && theirs && Verdict.factor(ours, theirs, on: on)
       end
 
+      # @param row [Row]
+      # @return [Row, nil] the one that its verdict compares
+      def before(row)
+        return find(row.story, row.against) if row.against
+
+        earlier = rows.take_while { |other| !other.equal?(row) }
+        earlier.reverse_each.find { |other| other.story == row.story && other.step? && !other.wrong? }
+      end
+
       # @return [String] an array of rows; missing fields are null
       def to_json(*_state)
         require "json"
@@ -91,10 +101,6 @@ module Castellan
         IO.console&.winsize&.last.to_i.nonzero? || 120
       rescue SystemCallError
         120
-      end
-
-      def before(story)
-        rows.reverse_each.find { |row| row.story == story && row.step? && !row.wrong? }
       end
     end
   end

@@ -80,7 +80,8 @@ module Castellan
         measured = edited(step, exchange) { figures(step, ["#{url}#{step.get}", { **@story.headers, **headers }]) }
         @answers.check_edit(step, exchange)
         { story: @story.name, step: step.title, id: step.id, story_value: step.story_value&.fetch("requests_per_s"), finding: nil,
-          code: @story.code(step), response_bytes: bytes, **measured, **verdict }
+          code: @story.code(step), response_bytes: bytes, against: @story.step(step.compared_with)&.title, **measured,
+          **verdict }
       end
 
       # Makes and reverts the story's change again and again during the block, if the step says so.

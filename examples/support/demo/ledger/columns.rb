@@ -28,7 +28,7 @@ module Castellan
           Column.new(:requests_per_s, "req/s", "successful requests a second", :number),
           Column.new(:duration_ms, "ms", "duration of one warm request", :number),
           Column.new(:story_value, "told", "the account's own figure, from its machine", :number),
-          Column.new(:verdict, "verdict", "against the step before"),
+          Column.new(:verdict, "verdict", "against the step whose answer it must equal"),
           Column.new(:sql_ms, "SQL ms", "of which in the database", :number),
           Column.new(:queries, "queries", "SQL queries", :number),
           Column.new(:allocated_objects, "objects", "allocated objects", :number),

@@ -47,8 +47,8 @@ module Castellan
         end
 
         def legend
-          "told: the account's own figure, from its machine. verdict: against the last step before it that was not wrong, by " \
-            "req/s or else ms; the same within #{Figures.percent(@ledger.tolerance * 100)}.\n"
+          "told: the account's own figure, from its machine. verdict: against the step whose answer it must equal, or else the last " \
+            "one that was not wrong, by req/s or else ms; the same within #{Figures.percent(@ledger.tolerance * 100)}.\n"
         end
 
         def escaped(text)

@@ -118,13 +118,10 @@ module Castellan
         end
 
         def steps(rows)
-          before = nil
           rows.map do |row|
-            value = row[row.leading]
-            step = { step: row.step.delete("`"), value: value, text: leading(row), verdict: row.verdict, told: row.story_value,
-                     before: before }
-            before = value if row.step? && !row.wrong?
-            step
+            before = @ledger.before(row)
+            { step: row.step.delete("`"), value: row[row.leading], text: leading(row), verdict: row.verdict, told: row.story_value,
+              before: (before[row.leading] if before) }
           end
         end
       end

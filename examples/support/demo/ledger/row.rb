@@ -10,16 +10,16 @@ module Castellan
       #   row.to_h    # => { story: "users", step: "baseline", duration_ms: 812.0, sql_ms: nil, … }
       #
       # Durations are milliseconds, sizes are bytes, and availability is a percentage. `story_value` is the
-      # published figure of the step, in the unit of the leading figure. {#to_h} omits `reason`, `code`,
-      # `command` and `reference`.
+      # published figure of the step, in the unit of the leading figure. `against` names the step that the
+      # verdict compares. {#to_h} omits `reason`, `code`, `command`, `reference` and `against`.
       class Row
         FIELDS = %i[
           story step duration_ms sql_ms queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes
           requests_per_s mean_ms min_ms max_ms p50_ms p95_ms p99_ms availability concurrency transferred_bytes story_value
           verdict finding environment
         ].freeze
-        FOR_READERS = %i[reason code command reference].freeze
-        TEXTS = %i[story step verdict finding environment reason code command].freeze
+        FOR_READERS = %i[reason code command reference against].freeze
+        TEXTS = %i[story step verdict finding environment reason code command against].freeze
         private_constant :FOR_READERS, :TEXTS
 
         (FIELDS + FOR_READERS).each { |name| define_method(name) { @fields[name] } }

@@ -1,4 +1,4 @@
-// Draws the waterfall of each story: a bar for what a step reaches, a second one for the difference to the step before.
+// Draws the waterfall of each story: a bar for what a step reaches, a second one for the difference to the step that it is compared with.
 (() => {
   "use strict";
   const NARROW = 620;
@@ -41,6 +41,9 @@
     else lines.push(word);
     return lines;
   }, []);
+
+  // More lines would overlap those of the next bar; the table has the whole text.
+  const shortened = (lines) => lines.length > 2 ? [lines[0], lines[1] + " …"] : lines;
 
   const font = (size, weight) => `${weight} ${size}px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif`;
 
@@ -124,7 +127,7 @@
           grid: { display: false }, border: { display: false },
           ticks: {
             display: !small, autoSkip: false, color: color("ink"), font: { size: 13 },
-            callback: (_value, index) => wrapped(story.steps[index].step, 30)
+            callback: (_value, index) => shortened(wrapped(story.steps[index].step, 34))
           }
         }
       }
