@@ -67,6 +67,19 @@ class PurgeProxiesTest < Minitest::Test
     end
   end
 
+  def test_varnish_purges_a_url_for_its_purgers_alone
+    serve do |port|
+      with_proxy("varnish", port) { |url| check_purge_of_a_url(url) }
+      with_proxy("varnish", port, "--purger", "192.0.2.1") do |url|
+        tag_name(url, 2)
+        assert_equal "403", purge("#{url}/tags/2").code
+        drained
+        tag_name(url, 2)
+        assert_empty drained, "the document is still there"
+      end
+    end
+  end
+
   private
 
   def serve
@@ -112,6 +125,23 @@ class PurgeProxiesTest < Minitest::Test
     assert_equal "http", tag_name(url, 3)
     assert_equal "old /posts ", get("#{url}/posts").body
     assert_equal "old /tagsoup a.org", get("#{url}/tagsoup", "x-forwarded-host" => "a.org").body
+  end
+
+  # The same URL as http and as https; another document stays.
+  def check_purge_of_a_url(url)
+    requests = [["/tags/2"], ["/tags/2", "https"], ["/tags/3"]]
+    ask = -> { requests.each { |path, protocol| get(url + path, { "x-forwarded-proto" => protocol }.compact) } }
+    2.times { ask.call }
+    assert_equal %w[/tags/2 /tags/2 /tags/3], drained
+    assert_equal "200", purge("#{url}/tags/2").code
+    ask.call
+    assert_equal %w[/tags/2 /tags/2], drained
+    assert_equal "200", purge("#{url}/unknown").code
+  end
+
+  def purge(url, fields = {})
+    uri = URI(url)
+    Net::HTTP.start(uri.host, uri.port) { |http| http.request(Net::HTTPGenericRequest.new("PURGE", false, true, uri.path, fields)) }
   end
 
   def get(url, fields = {})
