@@ -68,7 +68,7 @@ class PurgeAttacksTest < Minitest::Test
   # Ignores the end of the path, and does not say that its documents are private.
   def account(env)
     fields = { "content-type" => "text/html" }
-    fields["cache-control"] = "max-age=60" if env["HTTP_AUTHORIZATION"]
+    fields["cache-control"] = fields["cdn-cache-control"] = "max-age=60" if env["HTTP_AUTHORIZATION"]
     [200, fields, ["account of #{env.values_at("HTTP_AUTHORIZATION", "HTTP_COOKIE")}"]]
   end
 

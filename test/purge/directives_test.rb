@@ -16,13 +16,21 @@ class PurgeDirectivesTest < Minitest::Test
     "both" => { s_maxage: 1, stale_while_revalidate: 60, stale_if_error: 600 },
     "short" => { s_maxage: 1, stale_while_revalidate: 1, stale_if_error: 1 },
     "short_revalidate" => { s_maxage: 1, stale_while_revalidate: 1, stale_if_error: 60 },
-    "cdn" => { cdn: { max_age: 60 } }
-  }.transform_values { |options| Castellan::HTTP::CacheControl.new(**options).shared }.freeze
+    "cdn" => { cdn: { max_age: 60 } },
+    "cdn_stale" => { cdn: { max_age: 1, stale_while_revalidate: 60, stale_if_error: 600 } },
+    "short_cdn" => { s_maxage: 60, cdn: { max_age: 1 } },
+    "no_cdn" => { s_maxage: 60, cdn: { stale_if_error: 60 } }
+  }.transform_values { |options| Castellan::HTTP::CacheControl.new(**options).shared }
+             .merge("private_cdn" => { "cache-control" => "private, max-age=60", "cdn-cache-control" => "max-age=60" }).freeze
 
   # The responses at once, after the lifetime, to 503 of the application, and to a connection that it closes.
   COMMON = { "max_age" => %i[hit new error error], "s_maxage" => %i[hit new error error],
              "longer_s_maxage" => %i[hit hit hit hit], "short" => %i[hit new error error],
-             "cdn" => %i[new new error error] }.freeze
+             "private_cdn" => %i[new new error error] }.freeze
+  # For nginx, only a configuration printed from the application's file follows CDN-Cache-Control.
+  CDN = { "cdn" => %i[hit hit hit hit], "short_cdn" => %i[hit new error error], "no_cdn" => %i[new new error error] }.freeze
+  IGNORED_CDN = { "cdn" => %i[new new error error], "cdn_stale" => %i[new new error error],
+                  "short_cdn" => %i[hit hit hit hit], "no_cdn" => %i[hit hit hit hit] }.freeze
 
   def setup
     @number = 0
@@ -34,7 +42,7 @@ class PurgeDirectivesTest < Minitest::Test
   def test_nginx_follows_declared_lifetimes_and_stale_while_revalidate
     behind("nginx") do |url|
       assert_responses url, "revalidate" => %i[hit hit hit hit], "both" => %i[hit hit hit hit],
-                            "if_error" => %i[hit new error hit]
+                            "if_error" => %i[hit new error hit], **IGNORED_CDN
     end
   end
 
@@ -51,7 +59,7 @@ class PurgeDirectivesTest < Minitest::Test
   def test_varnish_follows_declared_lifetimes_and_both_stale_directives
     behind("varnish") do |url|
       assert_responses url, "revalidate" => %i[hit hit hit hit], "both" => %i[hit hit hit hit],
-                            "if_error" => %i[hit new hit hit]
+                            "if_error" => %i[hit new hit hit], "cdn_stale" => %i[hit hit hit hit], **CDN
     end
   end
 
@@ -91,9 +99,9 @@ class PurgeDirectivesTest < Minitest::Test
   def test_haproxy_follows_declared_lifetimes_and_never_sends_stale_documents
     behind("haproxy") do |url|
       assert_responses url, "revalidate" => %i[hit new error error], "both" => %i[hit new error error],
-                            "if_error" => %i[hit new error error]
+                            "if_error" => %i[hit new error error], "cdn_stale" => %i[hit new error error], **CDN
       assert_equal "HAProxy; hit", get(url, "longer_s_maxage")["cache-status"]
-      assert_equal "HAProxy; fwd=miss", get(url, "cdn")["cache-status"]
+      assert_equal "HAProxy; fwd=miss", get(url, "private_cdn")["cache-status"]
     end
   end
 
@@ -151,8 +159,15 @@ class PurgeDirectivesTest < Minitest::Test
       [name, old + failing.map { |responses| responses[name].code == "200" ? :hit : :error }]
     end
     assert_equal expected, seen
+    assert_fields_for_browsers(failing.last["cdn"]) unless seen["cdn"].last == :error
     fields = failing.flat_map(&:values).flat_map { |response| response.to_hash.keys }
-    assert_empty fields & %w[cache-tag surrogate-key castellan-revalidate castellan-if-error castellan-tags]
+    assert_empty fields & %w[cache-tag surrogate-key castellan-revalidate castellan-if-error castellan-tags
+                             castellan-cdn castellan-control]
+  end
+
+  # A proxy that follows CDN-Cache-Control leaves the other field to browsers, and both to a CDN in front of it.
+  def assert_fields_for_browsers(response)
+    assert_equal DECLARED["cdn"], response.to_hash.slice(*DECLARED["cdn"].keys).transform_values(&:first)
   end
 
   def get(url, name, fields = {})
