@@ -357,6 +357,22 @@ class ContractTest < Minitest::Test
     database.disconnect
   end
 
+  def test_rack_keeps_the_applications_of_a_map_and_of_middleware_in_these_variables
+    require "rack"
+    app = ->(_env) {}
+    map = Rack::URLMap.new("/api/" => app)
+    assert_equal [["/api", app]], map.instance_variable_get(:@mapping).map { |_host, path, _pattern, inner| [path, inner] }
+    assert_same app, Rack::Lint.new(app).instance_variable_get(:@app)
+  end
+
+  def test_rails_lists_routes_with_their_path_and_application
+    require "action_dispatch"
+    app = ->(_env) {}
+    routes = ActionDispatch::Routing::RouteSet.new
+    routes.draw { mount app => "/api" }
+    assert_equal [["/api", false, app]], routes.routes.map { |route| [route.path.spec.to_s, route.path.anchored, route.app.app] }
+  end
+
   def test_the_driver_gathers_the_statements_of_a_pipeline
     assert PG::Connection.private_method_defined?(:flush_data=), "each statement of a pipeline is sent by itself"
   end

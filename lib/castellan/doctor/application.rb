@@ -19,7 +19,8 @@ module Castellan
 
       # @return [String] the file that was booted
       # @return [String] the name of the environment
-      attr_reader :path, :environment
+      # @return [#call] the Rack application
+      attr_reader :path, :environment, :app
 
       # @param path [String, nil] by default config.ru, else app.rb, in the working directory
       # @param environment [String] the value for RAILS_ENV, RACK_ENV and APP_ENV

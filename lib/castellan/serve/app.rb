@@ -162,6 +162,15 @@ module Castellan
         own || @endpoints.each_value.filter_map { |endpoint| endpoint.of_type(type) }.first
       end
 
+      # @return [Array<Endpoint>] one for each resource
+      def endpoints = @endpoints.values
+
+      # @return [Array<String>] the paths of {Operations} and {OpenApi}, if they are declared
+      def other_paths = [@operations_path, @description&.path].compact
+
+      # @return [Purge, nil]
+      def purge = @frame.purge
+
       private
 
       # Rails draws its routes before the first migration, so a missing database or table only causes a

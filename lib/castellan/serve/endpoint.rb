@@ -120,6 +120,13 @@ module Castellan
         (@authenticated ? ALWAYS_ASK.private : ALWAYS_ASK.shared).merge("vary" => @vary)
       end
 
+      # @return [Hash{String => String}] Cache-Control and CDN-Cache-Control of documents without query
+      #   parameters. A purge may weaken them to "no-cache"
+      def cache_fields
+        personal = @authenticated || Plan.compile(@resource.definition, parameters("").request).holes.any?
+        personal ? @cache_control.private : @cache_control.shared
+      end
+
       # @param env [Hash] Rack's environment
       # @param viewer [Object, nil]
       # @param id [String, nil] nil: the collection
@@ -138,6 +145,9 @@ module Castellan
         document = document(env, viewer, id, scope: scope)
         rendered(env, id, document).tap { |response| keeper.note_request(request, document.rendering) if NOTED.include?(response.first) }
       end
+
+      # @return [Boolean] whether requests have a viewer
+      def authenticated? = @authenticated
 
       # @return [Boolean] whether {#kept} may return a response: documents are cached and have no scope
       def keeps? = !@hits.nil? && @scope.nil?
