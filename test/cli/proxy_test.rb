@@ -2,10 +2,13 @@
 
 require "test_helper"
 require "castellan/cli"
-require "open3"
+require "support/mounted_application"
+require "support/printed_proxies"
 
 # The configurations that `castellan proxy` prints are valid for the real programs; bad options are refused.
 class ProxyCommandTest < Minitest::Test
+  include PrintedProxies
+
   KINDS = %w[nginx varnish haproxy].freeze
   REST = ["--rest", "http://127.0.0.1:3000"].freeze
 
@@ -20,6 +23,7 @@ class ProxyCommandTest < Minitest::Test
   REFUSED = {
     [] => "write nginx, varnish or haproxy", %w[squid] => "not squid",
     %w[nginx --only /a] => "--only needs --rest", %w[nginx --rest http://b] => "--rest needs --only",
+    %w[nginx --at /api] => "--at needs the application's config.ru", %w[nginx a.ru b.ru] => "name one file, not a.ru b.ru",
     %w[nginx --app https://b] => "write http, a host and a port",
     %w[nginx --app http://a:99999] => "such as http://127.0.0.1:9292",
     %w[nginx --app http://a:0] => "write http",
@@ -58,7 +62,8 @@ class ProxyCommandTest < Minitest::Test
     INJECTED.product(KINDS).each do |evil, kind|
       [["--app", "http://a#{evil}"], ["--app", "http://a:1#{evil}"], ["--app", "http://[::1#{evil}]"],
        ["--listen", "80#{evil}"], ["--only", "/a#{evil}", *REST], ["--only", "/a", "--rest", "http://b#{evil}"],
-       ["--purger", "::1#{evil}"], ["--purger", "10.0.0.0/8#{evil}"], ["--dir", "/a#{evil}"]].each do |options|
+       ["--purger", "::1#{evil}"], ["--purger", "10.0.0.0/8#{evil}"], ["--dir", "/a#{evil}"],
+       ["config.ru", "--at", "/a#{evil}"]].each do |options|
         status, out, err = run_command(kind, *options)
         assert_equal [2, ""], [status, out], options.inspect
         assert_includes err, "invalid argument"
@@ -66,7 +71,93 @@ class ProxyCommandTest < Minitest::Test
     end
   end
 
+  def test_configurations_from_applications_are_accepted_and_name_the_policies
+    needs :nginx, :varnish, :haproxy
+    { "rack" => MountedApplication::RACK, "rails" => MountedApplication::RAILS }.each_value do |source|
+      KINDS.each do |kind|
+        in_application(source) do |file, dir|
+          out, err, status = run_castellan("proxy", kind, file)
+          assert_equal [true, ""], [status.success?, err.sub("server 192.0.2.1;\n", "")]
+          refute_includes out, "192.0.2.1", "what the application prints is not a part"
+          COMMENTS.each { |comment| assert_match(/^ *#{Regexp.escape("# #{comment}")}$/, out) }
+          assert_accepted kind, out.sub("/var/cache/castellan", dir), dir
+        end
+      end
+    end
+  end
+
+  COMMENTS = [
+    "/api/posts: public, s-maxage=600, stale-while-revalidate=30", "/api/posts/drafts: public, no-cache, not cached",
+    "/api/notes: public, no-cache; CDN-Cache-Control: max-age=600, stale-if-error=60", "/api/people: public, no-cache, not cached",
+    "/api/fans: private, no-cache, not cached", "/private/posts: private, no-cache, not cached"
+  ].freeze
+
+  def test_only_restricts_the_declared_paths
+    in_application(MountedApplication::RACK) do |file|
+      out, = run_castellan("proxy", "nginx", file, "--only", "/api/posts/drafts,/api/people/1,/more", *REST)
+      assert_equal ["~ ^/api/posts/drafts(/|$)", "~ ^/api/people/1(/|$)", "~ ^/more(/|$)", "/"], out.scan(/location (.+) \{/).flatten
+      assert_equal ["# /api/posts/drafts: public, no-cache, not cached", "# /api/people/1: public, no-cache, not cached"],
+                   out.scan(%r{# /.*})
+    end
+  end
+
+  # The last lines of an application => the options, and the error.
+  UNFIT = {
+    "run ->(env) { API.call(env) }" => [[], "neither with map of config.ru nor with mount of Rails; write its path: --at /api"],
+    "map('/a;b') { run API }" => [[], 'serves "/a;b/posts", but a path in a configuration has letters'],
+    "map('/a\nb') { run API }" => [[], 'serves "/a\nb/posts", but'],
+    "run Castellan.app { resource PostResource, at: '/' }" => [REST, "a resource has the path /, so nothing would go to --rest"],
+    "raise 'broken'" => [[], "the application does not boot: RuntimeError: broken"]
+  }.freeze
+
+  def test_an_application_without_fit_paths_prints_a_correction
+    UNFIT.each { |last, (options, message)| assert_unfit "#{MountedApplication::RESOURCES}\n#{last}", message, *options }
+    assert_unfit "run ->(_env) { [200, {}, []] }", "mounts no Castellan.app: write `run Castellan.app { resource PostResource }`"
+    _, err, status = run_castellan("proxy", "varnish", "/nowhere/config.ru")
+    assert_equal [1, "castellan proxy: there is no file /nowhere/config.ru\n"], [status.exitstatus, err]
+  end
+
+  def test_at_names_the_path_of_apps_in_no_route
+    in_application("#{MountedApplication::RESOURCES}\nmap('/own') { run PRIVATE }\nrun ->(env) { API.call(env) }") do |file|
+      out, err, = run_castellan("proxy", "varnish", file)
+      assert_equal ["/own/posts"], out.scan(%r{# (/.*):}).flatten
+      assert_includes err, "write its path: --at /api"
+      out, err, = run_castellan("proxy", "varnish", file, "--at", "/v1", *REST)
+      refute_includes err, "castellan proxy"
+      assert_includes out, "# /own/posts: private"
+      assert_match(%r{"\^\(/v1/posts/drafts\|.*/own/posts\|.*/v1/openapi\\.json\)}, out)
+    end
+  end
+
+  def test_a_purge_that_does_not_reach_the_proxy_is_named
+    %w[Refresh Varnish].each do |name|
+      purge = "PURGE = Castellan::Purge.new(DB, Castellan::Purge::#{name}.new('http://127.0.0.1'))"
+      in_application("#{MountedApplication::RESOURCES}\n#{purge}\nrun Castellan.app { resource PostResource; purge PURGE }") do |file|
+        warned = KINDS.select do |kind|
+          err = run_castellan("proxy", kind, file)[1]
+          err.include?("purges with Castellan::Purge::#{name}, which does not purge #{kind}")
+        end
+        assert_equal name == "Varnish" ? %w[nginx haproxy] : %w[varnish], warned
+      end
+    end
+  end
+
   private
+
+  def in_application(source)
+    Dir.mktmpdir do |dir|
+      File.write(file = File.join(dir, "config.ru"), source)
+      yield file, dir
+    end
+  end
+
+  def assert_unfit(source, message, *options)
+    in_application(source) do |file|
+      out, err, status = run_castellan("proxy", "varnish", file, *options)
+      assert_equal [1, ""], [status.exitstatus, out], source.lines.last
+      assert_includes err, message
+    end
+  end
 
   def run_command(*arguments)
     out = StringIO.new

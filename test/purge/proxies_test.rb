@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "serve/journal_requests"
+require "support/mounted_application"
 require "support/printed_proxies"
 
 # Real proxies with the configuration that `castellan proxy` prints, in front of a server: a change reaches them, and only what it concerns.
@@ -80,6 +81,45 @@ class PurgeProxiesTest < Minitest::Test
     end
   end
 
+  # Declared as public: one response for all. Other paths: one for each request.
+  CACHED = %w[/api/posts /api/posts/1 /api/notes /api/writers/1/posts].freeze
+  PASSED = %w[/api/posts/drafts /api/posts/drafts/1 /api/people /api/fans /api/writers /private/posts /api/openapi.json].freeze
+
+  { "rack" => MountedApplication::RACK, "rails" => MountedApplication::RAILS }.each do |name, source|
+    define_method("test_a_configuration_from_an_application_of_#{name}_does_what_it_declares") do
+      mounted(source) do |port, file, rest|
+        %w[nginx varnish haproxy].each do |kind|
+          with_proxy(kind, port, file, "--rest", rest) { |url| check_declared(kind, url) }
+        end
+      end
+    end
+  end
+
+  def test_an_outdated_configuration_stores_nothing_private
+    mounted(MountedApplication::RACK, "CHANGED" => "1") do |port, file, _rest|
+      %w[nginx varnish haproxy].each do |kind|
+        with_proxy(kind, port, file) { |url| [*CACHED, *PASSED].each { |path| assert_equal 3, numbers(url + path).uniq.size, path } }
+      end
+    end
+  end
+
+  def test_what_is_declared_as_private_is_not_looked_up_in_the_cache
+    mounted(MountedApplication::RACK) do |port, file, _rest|
+      with_env("CHANGED" => "1") do
+        %w[nginx varnish haproxy].each do |kind|
+          with_proxy(kind, port, file) { |url| CACHED.each { |path| assert_equal 3, numbers(url + path).uniq.size, "#{kind} #{path}" } }
+        end
+      end
+    end
+  end
+
+  def test_nginx_does_not_store_documents_whose_cdn_cache_control_has_changed
+    mounted(MountedApplication::RACK) do |port, file, _rest|
+      File.write(file, File.read(file).sub("cdn: { max_age: 600", "cdn: { max_age: 6000"))
+      with_proxy("nginx", port, file) { |url| assert_equal 3, numbers("#{url}/api/notes").uniq.size }
+    end
+  end
+
   private
 
   def serve
@@ -125,6 +165,37 @@ class PurgeProxiesTest < Minitest::Test
     assert_equal "http", tag_name(url, 3)
     assert_equal "old /posts ", get("#{url}/posts").body
     assert_equal "old /tagsoup a.org", get("#{url}/tagsoup", "x-forwarded-host" => "a.org").body
+  end
+
+  def mounted(source, env = {})
+    old = ->(request) { [200, { "content-type" => "text/plain" }, ["old #{request["PATH_INFO"]}"]] }
+    Dir.mktmpdir do |dir|
+      File.write(file = File.join(dir, "config.ru"), source)
+      Castellan::TestServers.puma(old) do |rest|
+        Castellan::TestServers.puma(file, env: env) { |url| yield URI(url).port, file, rest }
+      end
+    end
+  end
+
+  def check_declared(kind, url)
+    CACHED.each { |path| assert_equal 1, numbers(url + path).uniq.size, "#{kind} #{path}" }
+    PASSED.each { |path| assert_equal 3, numbers(url + path).uniq.size, "#{kind} #{path}" }
+    assert_equal "401", get("#{url}/private/posts").code
+    %w[/ /api /api/tags /api/postscript /private].each { |path| assert_equal "old #{path}", get(url + path).body }
+    return unless kind == "varnish"
+
+    number = get("#{url}/api/posts")["x-number"]
+    assert_equal "200", purge("#{url}/api/posts").code
+    refute_equal number, get("#{url}/api/posts")["x-number"]
+  end
+
+  # @return [Array<String>] of the requests that the application has seen
+  def numbers(url)
+    Array.new(3) do |viewer|
+      response = get(url, "x-viewer" => viewer.to_s)
+      assert_equal "200", response.code, "#{url} #{response.body}"
+      response["x-number"]
+    end
   end
 
   # The same URL as http and as https; another document stays.

@@ -8,14 +8,14 @@ module Castellan
   module CLI
     # Runs `castellan proxy`: prints the configuration of a reverse proxy in front of an application.
     #
-    #   Castellan::CLI::ProxyCommand.new(%w[nginx --app http://127.0.0.1:9292]).call   # => 0
+    #   Castellan::CLI::ProxyCommand.new(%w[nginx config.ru --app http://127.0.0.1:9292]).call   # => 0
     #
     # The proxy caches what Cache-Control allows ({Resource.cache_control}) and accepts purges ({Purge}) from
-    # `--purger`. With `--only`, these paths go to Castellan and all others to `--rest`, the existing
-    # application.
+    # `--purger`. With a file, the configuration has the paths of the resources that the application mounts. With
+    # `--rest`, the existing application, only these or those of `--only` go to Castellan.
     class ProxyCommand < Command
       KINDS = %w[nginx varnish haproxy].freeze
-      USAGE = "castellan proxy nginx|varnish|haproxy [options] > FILE"
+      USAGE = "castellan proxy nginx|varnish|haproxy [config.ru | app.rb] [options] > FILE"
       # Values are inserted into configuration files, so they must not end a statement there.
       URL = %r{\Ahttp://(?:[\w.-]+|\[[\h:.]+\])(?::\d+)?/?\z}i
       PATH = %r{\A(?:/[\w.~-]+)+/?\z}
@@ -25,20 +25,58 @@ module Castellan
       # them, so one client could change the URLs in the documents of others.
       UNKEYED = %w[Forwarded X-Forwarded-Host X-Forwarded-Port X-Forwarded-Prefix X-Forwarded-Scheme
                    X-Forwarded-Server X-Forwarded-Ssl X-Host X-Original-Host X-Original-URL X-Rewrite-URL].freeze
-      private_constant :KINDS, :URL, :PATH, :ADDRESS, :PORTS, :UNKEYED
+      PURGERS = { "nginx" => :Refresh, "haproxy" => :Refresh, "varnish" => :Varnish }.freeze
+      private_constant :KINDS, :URL, :PATH, :ADDRESS, :PORTS, :UNKEYED, :PURGERS
 
       def self.summary = "prints a configuration of nginx, Varnish or HAProxy in front of an application"
 
       private
 
-      def run(kind = nil, *others)
-        raise WrongArguments, "write nginx, varnish or haproxy#{", not #{[kind, *others].join(" ")}" if kind}" \
-          unless KINDS.include?(kind) && others.empty?
-        raise WrongArguments, "--only needs --rest, the URL of the application that answers everything else" if @only.any? && @rest.nil?
-        raise WrongArguments, "--rest needs --only, the paths that go to Castellan" if @rest && @only.empty?
+      def run(kind = nil, file = nil, *others)
+        raise WrongArguments, "write nginx, varnish or haproxy#{", not #{[kind, *file].join(" ")}" if kind}" unless KINDS.include?(kind)
+        raise WrongArguments, "name one file, not #{[file, *others].join(" ")}" if others.any?
 
+        check_options(file)
+        file ? declared(kind, mounted(file)) : @places = []
         @out.puts ERB.new(File.read(File.join(__dir__, "proxy_command", "#{kind}.erb")), trim_mode: "-").result(binding)
         0
+      end
+
+      def check_options(file)
+        raise WrongArguments, "--only needs --rest, the URL of the application that answers everything else" if @only.any? && @rest.nil?
+        raise WrongArguments, "--rest needs --only, the paths that go to Castellan, or the application's config.ru" \
+          if @rest && @only.empty? && file.nil?
+        raise WrongArguments, "--at needs the application's config.ru" if @at && file.nil?
+      end
+
+      # Boots the application, which may print while it boots. That must not become part of the configuration.
+      # @return [MountedApps]
+      def mounted(file)
+        load_doctor
+        out = $stdout.dup if @out.equal?($stdout)
+        $stdout.reopen($stderr) if out
+        MountedApps.boot(file, environment: @environment, at: @at)
+      ensure
+        $stdout.reopen(out) if out
+      end
+
+      # Reads what the apps declare.
+      def declared(kind, mounted)
+        @declared = true
+        @err.puts "castellan proxy: #{mounted.notice}" if mounted.notice
+        places = Places.new(mounted.to_a)
+        @only = places.paths if @rest && @only.empty?
+        @places = places.within(@only)
+        mounted.to_a.filter_map { |_, app| app.purge }.uniq.each { |purge| check_purge(kind, purge) }
+      end
+
+      # An application's own object may purge anything.
+      def check_purge(kind, purge)
+        fitting = Purge.const_get(PURGERS.fetch(kind))
+        return if purge.proxies.any? { |proxy| proxy.is_a?(fitting) || !proxy.class.name.to_s.start_with?("Castellan::Purge::") }
+
+        @err.puts "castellan proxy: the application purges with #{purge.proxies.map(&:class).join(", ")}, which does not purge #{kind}, " \
+                  "so it keeps documents that have changed: add #{fitting}.new(url) to Castellan::Purge.new"
       end
 
       def options(parser)
@@ -47,6 +85,11 @@ module Castellan
         @only = []
         @purgers = %w[127.0.0.1 ::1]
         @dir = "/var/cache/castellan"
+        @environment = "production"
+        parser.on("--env NAME", "the environment to boot the file in (#{@environment})") { |name| @environment = name }
+        parser.on("--at PATH", "where Castellan.app is mounted, if the command does not find it") do |path|
+          @at = path == "/" ? "" : path!(path)
+        end
         parser.on("--app URL", "the application of Castellan (#{@app})") { |url| @app = url(url) }
         parser.on("--listen PORT", Integer, "the port of the proxy, nginx and HAProxy (#{@listen})") do |port|
           @listen = port!(port)
@@ -102,3 +145,7 @@ module Castellan
     end
   end
 end
+
+require_relative "mounted_apps"
+require_relative "proxy_command/places"
+require_relative "proxy_command/locations"
