@@ -21,7 +21,8 @@ module Castellan
                .reject { |path| path.include?("/vendor/") || path.end_with?("rails_8_1.gemfile") }.freeze # NewestRuby installs this one
     PROGRAMS = {
       "postgresql" => %w[postgres /usr/lib/postgresql/*/bin/postgres], "redis-server" => %w[redis-server], "memcached" => %w[memcached],
-      "varnish" => %w[varnishd], "nginx" => %w[nginx], "haproxy" => %w[haproxy], "chromium" => %w[chromium], "sqlite3" => %w[sqlite3]
+      "varnish" => %w[varnishd], "nginx" => %w[nginx], "haproxy" => %w[haproxy], "chromium" => %w[chromium], "sqlite3" => %w[sqlite3],
+      "varnish-modules" => %w[/usr/lib/*/varnish/vmods/libvmod_xkey.so]
     }.freeze
     POLICY = "/usr/sbin/policy-rc.d"
     RETRIES = 3

@@ -23,6 +23,7 @@ class ProxyCommandTest < Minitest::Test
   REFUSED = {
     [] => "write nginx, varnish or haproxy", %w[squid] => "not squid",
     %w[nginx --only /a] => "--only needs --rest", %w[nginx --rest http://b] => "--rest needs --only",
+    %w[nginx --xkey] => "--xkey is for varnish alone, not for nginx",
     %w[nginx --at /api] => "--at needs the application's config.ru", %w[nginx a.ru b.ru] => "name one file, not a.ru b.ru",
     %w[nginx --app https://b] => "write http, a host and a port",
     %w[nginx --app http://a:99999] => "such as http://127.0.0.1:9292",
@@ -48,6 +49,11 @@ class ProxyCommandTest < Minitest::Test
       assert_equal [0, ""], [status, err]
       Dir.mktmpdir { |dir| assert_accepted kind, printed.sub("/var/cache/castellan", dir), dir }
     end
+  end
+
+  def test_varnish_accepts_a_configuration_with_xkey
+    needs :varnish, :xkey
+    Dir.mktmpdir { |dir| assert_accepted "varnish", run_command("varnish", "--xkey", "--only", "/posts", *REST)[1], dir }
   end
 
   def test_bad_options_print_a_correction

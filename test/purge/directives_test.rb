@@ -77,13 +77,12 @@ class PurgeDirectivesTest < Minitest::Test
   end
 
   def test_varnish_never_sends_a_purged_document_while_the_application_fails
-    behind("varnish") do |url|
-      %w[revalidate if_error].each { |name| get(url, name) }
-      sleep 2.1
-      Castellan::Purge::Varnish.new(url).purge(%w[a])
-      @failing = true
-      %w[revalidate if_error].each { |name| assert_equal "503", get(url, name).code }
-    end
+    behind("varnish") { |url| assert_purged_for_good(url) }
+  end
+
+  def test_varnish_with_xkey_never_sends_a_purged_document_while_the_application_fails
+    needs :xkey
+    behind("varnish", "--xkey") { |url| assert_purged_for_good(url) }
   end
 
   def test_varnish_does_not_obey_a_client_that_sends_its_internal_field
@@ -130,8 +129,16 @@ class PurgeDirectivesTest < Minitest::Test
     @slow = nil
   end
 
-  def behind(kind, &block)
-    Castellan::TestServers.puma(method(:answer), threads: 16) { |url| with_proxy(kind, URI(url).port, &block) }
+  def behind(kind, *options, &block)
+    Castellan::TestServers.puma(method(:answer), threads: 16) { |url| with_proxy(kind, URI(url).port, *options, &block) }
+  end
+
+  def assert_purged_for_good(url)
+    %w[revalidate if_error].each { |name| get(url, name) }
+    sleep 2.1
+    Castellan::Purge::Varnish.new(url).purge(%w[a])
+    @failing = true
+    %w[revalidate if_error].each { |name| assert_equal "503", get(url, name).code }
   end
 
   def answer(env)

@@ -26,6 +26,17 @@ class PurgeProxiesTest < Minitest::Test
     serve { |port| with_proxy("varnish", port) { |url| check(url, Castellan::Purge::Varnish.new(url)) } }
   end
 
+  def test_varnish_with_xkey
+    needs :xkey
+    serve { |port| with_proxy("varnish", port, "--xkey") { |url| check_purge_of_a_url(url) } }
+    serve do |port|
+      with_proxy("varnish", port, "--xkey") do |url|
+        check(url, Castellan::Purge::Varnish.new(url))
+        refute get("#{url}/tags/3").key?("xkey")
+      end
+    end
+  end
+
   def test_nginx
     serve { |port| with_proxy("nginx", port) { |url| check(url, Castellan::Purge::Refresh.new(url)) } }
   end

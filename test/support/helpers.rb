@@ -16,7 +16,7 @@ module Castellan
   #   allocated_objects { render }   # => 12
   #   run_ruby("-w", "-e", "require 'castellan'; puts Castellan::VERSION")   # => "0.1.0\n"
   module TestHelpers
-    # Skips the test unless these servers (keys of TestServers::BINARIES) are installed.
+    # Skips the test unless these servers (keys of TestServers::BINARIES or MODULES) are installed.
     def needs(*names)
       missing = names.reject { |name| TestServers.available?(name) }
       skip "needs #{missing.join(' and ')}" if missing.any?

@@ -38,6 +38,7 @@ module Castellan
       postgres: "postgresql", redis: "redis-server", memcached: "memcached", varnish: "varnish", nginx: "nginx", haproxy: "haproxy",
       chromium: "chromium"
     }.freeze
+    MODULES = { xkey: "/usr/lib/*/varnish/vmods/libvmod_xkey.so" }.freeze # Debian package varnish-modules
     CHROMIUM_SWITCHES = %w[
       no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update disable-sync
       disable-dev-shm-usage
@@ -139,8 +140,8 @@ module Castellan
     private_constant :Watchdog
 
     class << self
-      # @return [Boolean] whether the program of this name (a key of BINARIES) is installed
-      def available?(name) = !binary(name).nil?
+      # @return [Boolean] whether the program or module of this name (a key of BINARIES or MODULES) is installed
+      def available?(name) = MODULES.key?(name) ? Dir.glob(MODULES[name]).any? : !binary(name).nil?
 
       # @return [String, nil] the path of the program
       def binary(name)

@@ -36,16 +36,17 @@ module Castellan
         raise WrongArguments, "write nginx, varnish or haproxy#{", not #{[kind, *file].join(" ")}" if kind}" unless KINDS.include?(kind)
         raise WrongArguments, "name one file, not #{[file, *others].join(" ")}" if others.any?
 
-        check_options(file)
+        check_options(kind, file)
         file ? declared(kind, mounted(file)) : @places = []
         @out.puts ERB.new(File.read(File.join(__dir__, "proxy_command", "#{kind}.erb")), trim_mode: "-").result(binding)
         0
       end
 
-      def check_options(file)
+      def check_options(kind, file)
         raise WrongArguments, "--only needs --rest, the URL of the application that answers everything else" if @only.any? && @rest.nil?
         raise WrongArguments, "--rest needs --only, the paths that go to Castellan, or the application's config.ru" \
           if @rest && @only.empty? && file.nil?
+        raise WrongArguments, "--xkey is for varnish alone, not for #{kind}" if @xkey && kind != "varnish"
         raise WrongArguments, "--at needs the application's config.ru" if @at && file.nil?
       end
 
@@ -101,6 +102,7 @@ module Castellan
         parser.on("--purger ADDRESS,…", Array, "who may purge (#{@purgers.join(",")})") do |addresses|
           @purgers = list(addresses, :address!)
         end
+        parser.on("--xkey", "purges Varnish with the vmod xkey, not with bans") { @xkey = true }
         parser.on("--dir PATH", "where nginx keeps its files (#{@dir})") { |dir| @dir = path!(dir) }
       end
 

@@ -4,11 +4,12 @@ require_relative "requests"
 
 module Castellan
   class Purge
-    # Bans documents in Varnish by their tags.
+    # Removes documents from Varnish by their tags: with a ban, or with the vmod xkey.
     #
     #   Varnish.new("http://127.0.0.1:6081").purge(Tags.digests(%w[posts/7 posts.title]))
     #
-    # Needs the configuration that `castellan proxy varnish` prints.
+    # Needs the configuration that `castellan proxy varnish` prints, without or with `--xkey`; it reads one of the
+    # two fields.
     class Varnish
       MOST_TAGS = 250 # in one header field
       private_constant :MOST_TAGS
@@ -22,16 +23,16 @@ module Castellan
       # @param tags [Array<String>] hexadecimal digits, which need no escaping in a pattern
       # @raise [Error] if Varnish does not accept the purge
       def purge(tags)
-        @requests.call(patterns(tags).map { |pattern|
-          Net::HTTPGenericRequest.new("PURGE", false, true, "/", { "castellan-purge" => pattern })
+        @requests.call(tags.each_slice(MOST_TAGS).map { |slice|
+          Net::HTTPGenericRequest.new("PURGE", false, true, "/", fields(slice))
         })
       end
 
       private
 
-      # @return [Array<String>] regular expressions that match tags between commas
-      def patterns(tags)
-        tags.each_slice(MOST_TAGS).map { |slice| ",(#{slice.join("|")})," }
+      # @return [Hash{String => String}] a regular expression that matches tags between commas, and the tags
+      def fields(tags)
+        { "castellan-purge" => ",(#{tags.join("|")}),", "xkey-purge" => tags.join(" ") }
       end
     end
   end
