@@ -21,7 +21,8 @@ class PurgeDirectivesTest < Minitest::Test
     "short_cdn" => { s_maxage: 60, cdn: { max_age: 1 } },
     "no_cdn" => { s_maxage: 60, cdn: { stale_if_error: 60 } }
   }.transform_values { |options| Castellan::HTTP::CacheControl.new(**options).shared }
-             .merge("private_cdn" => { "cache-control" => "private, max-age=60", "cdn-cache-control" => "max-age=60" }).freeze
+             .merge("unsaid" => { "cache-control" => "max-age=60" },
+                    "private_cdn" => { "cache-control" => "private, max-age=60", "cdn-cache-control" => "max-age=60" }).freeze
 
   # The responses at once, after the lifetime, to 503 of the application, and to a connection that it closes.
   COMMON = { "max_age" => %i[hit new error error], "s_maxage" => %i[hit new error error],
@@ -101,6 +102,19 @@ class PurgeDirectivesTest < Minitest::Test
                             "if_error" => %i[hit new error error], "cdn_stale" => %i[hit new error error], **CDN
       assert_equal "HAProxy; hit", get(url, "longer_s_maxage")["cache-status"]
       assert_equal "HAProxy; fwd=miss", get(url, "private_cdn")["cache-status"]
+    end
+  end
+
+  # RFC 9111, section 3.5. HAProxy never sends a stored answer to such clients.
+  def test_clients_with_authorization_share_what_the_application_declares_public
+    { "nginx" => 1, "varnish" => 1, "haproxy" => 3 }.each do |kind, answers|
+      behind(kind) do |url|
+        bodies = %w[longer_s_maxage unsaid].map do |name|
+          %w[one another one].map { |token| get(url, name, "authorization" => "Bearer #{token}").body }.uniq.size
+        end
+        assert_equal [answers, 3], bodies, kind
+        refute_equal get(url, "unsaid", "authorization" => "Bearer one").body, get(url, "unsaid").body, kind
+      end
     end
   end
 
