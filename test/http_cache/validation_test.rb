@@ -234,6 +234,44 @@ class HTTPCacheValidationTest < Minitest::Test
     end
   end
 
+  # validator of the stored responses, fields of the 304, whether it also updates the one that varies on less
+  [
+    [{ "etag" => '"a"' }, { "etag" => '"a"' }, true],
+    [{ "etag" => 'W/"a"' }, { "etag" => 'W/"a"' }, false],
+    [{ "etag" => '"a"' }, { "etag" => 'W/"a"' }, false],
+    [{ "etag" => '"a"' }, {}, false],
+    [{ "last-modified" => MODIFIED }, { "last-modified" => MODIFIED }, true],
+    [{ "last-modified" => MODIFIED, "date" => MODIFIED }, { "last-modified" => MODIFIED }, false]
+  ].each do |validator, fields, updated|
+    define_method("test_RFC 9111 §4.3.4: a 304 with #{fields} for two responses with #{validator} updates #{updated ? "both" : "one"}") do
+      world = two_matching(validator)
+      world.answer { [304, { "cache-control" => "max-age=60", "x-new" => "1", **fields }, []] }
+      assert_equal ["foo, bar", "1"], world.get("/", { "Foo" => "1", "Bar" => "1" }).then { |answer| [answer.body, answer["x-new"]] }
+      assert_equal [true, "1"], world.get("/", { "Foo" => "1", "Bar" => "1" }).then { |answer| [answer.hit?, answer["x-new"]] }
+      world.answer { [200, {}, ["new"]] }
+      other = world.get("/", { "Foo" => "1", "Bar" => "2" })
+      assert_equal updated ? ["foo", true, "1"] : ["new", false, nil], [other.body, other.hit?, other["x-new"]]
+    end
+  end
+
+  def test_a_304_with_vary_leaves_no_response_that_varies_on_less
+    world = two_matching({ "etag" => '"a"' })
+    world.answer { [304, { "cache-control" => "max-age=60", "etag" => '"a"', "vary" => "foo, bar" }, []] }
+    world.get("/", { "Foo" => "1", "Bar" => "1" })
+    world.answer { [200, {}, ["new"]] }
+    assert_equal "foo, bar", world.get("/", { "Foo" => "1", "Bar" => "1" }).body
+    assert_equal "new", world.get("/", { "Foo" => "1", "Bar" => "2" }).body
+  end
+
+  def test_a_304_to_a_client_with_credentials_leaves_the_other_response_that_it_must_not_get
+    world = two_matching({ "etag" => '"a"' }, "public, max-age=5")
+    world.answer { [304, { "etag" => '"a"', "cache-control" => "public, max-age=60" }, []] }
+    world.get("/", { "Foo" => "1", "Bar" => "1", "Authorization" => "Basic x" })
+    world.answer { |env| [304, { "etag" => env["HTTP_IF_NONE_MATCH"] }, []] }
+    other = world.get("/", { "Foo" => "1", "Bar" => "2" })
+    assert_equal ["foo", "Castellan; fwd=stale; fwd-status=304"], [other.body, other.note]
+  end
+
   def test_a_304_that_forbids_storing_deletes_the_response
     %w[no-store private].each do |value|
       world = world_with({})
@@ -333,6 +371,35 @@ class HTTPCacheValidationTest < Minitest::Test
     end
   end
 
+  def test_a_head_response_updates_or_deletes_every_response_that_matches
+    [['"a"', ["foo, bar", "foo"]], ['"b"', %w[new new]]].each do |tag, bodies|
+      world = two_matching({ "etag" => '"a"' })
+      world.answer { [200, { "etag" => tag, "cache-control" => "max-age=60" }, []] }
+      world.head("/", { "Foo" => "1", "Bar" => "1" })
+      world.answer { [200, {}, ["new"]] }
+      assert_equal(bodies, %w[1 2].map { |bar| world.get("/", { "Foo" => "1", "Bar" => bar }).body })
+    end
+  end
+
+  def test_a_head_request_validates_the_stored_response
+    world = world_with({})
+    world.answer { |env| [env["HTTP_IF_NONE_MATCH"] == '"a"' ? 304 : 500, { "etag" => '"a"', "cache-control" => "max-age=60" }, []] }
+    answered = world.head("/", { "If-None-Match" => '"old"' })
+    assert_equal [200, "", "7", "Castellan; fwd=stale; fwd-status=304"],
+                 [answered.status, answered.body, answered["content-length"], answered.note]
+    assert_equal ["content", true], world.get.then { |fresh| [fresh.body, fresh.hit?] }
+    assert_equal 2, world.requests.size
+  end
+
+  def test_the_condition_of_a_head_request_is_evaluated_for_its_response
+    { '"b"' => 304, '"a"' => 200 }.each do |tag, status|
+      world = world_with({})
+      world.answer { |env| [200, { "etag" => '"b"', "x-seen" => env["HTTP_IF_NONE_MATCH"] }, []] }
+      answered = world.head("/", { "If-None-Match" => tag })
+      assert_equal [status, '"a"'], [answered.status, answered["x-seen"]]
+    end
+  end
+
   def test_head_is_answered_from_a_stored_get
     world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60" }, ["content"]] }
     world.get
@@ -341,6 +408,20 @@ class HTTPCacheValidationTest < Minitest::Test
   end
 
   private
+
+  # Two stale responses for Foo: 1 and Bar: 1, whose content is their Vary. The first also matches Bar: 2.
+  def two_matching(validator, control = "max-age=5")
+    vary = "foo"
+    world = Castellan::CachedApplication.new do
+      [200, { "cache-control" => vary == "foo" ? "max-age=5" : control, "vary" => vary, **validator }, [vary]]
+    end
+    world.get("/", { "Foo" => "1", "Bar" => "1" })
+    vary = "foo, bar"
+    world.later(1)
+    world.get("/", { "Foo" => "1", "Bar" => "1", "Cache-Control" => "no-cache" })
+    world.later(10)
+    world
+  end
 
   # A stale response with the tag "a".
   def world_with(fields)

@@ -43,7 +43,7 @@ module Castellan
       # @return [Fetched]
       def fetch(request, found, reason, fill: false)
         stored = found.stored
-        validated = !request.head? && stored&.validator? ? stored : nil
+        validated = stored if stored&.validator?
         own = validated || (fill && !request.identified? && ClientConditions::NAMES.any? { |name| request.env.key?(name) })
         requested_at = now
         request.preserve
@@ -124,7 +124,7 @@ module Castellan
       end
 
       # RFC 9111 §4.3.4. A 304 with another validator does not validate the stored response, so the request is
-      # sent again without conditions.
+      # sent again without conditions. One with a strong validator updates all responses that match both.
       def not_modified(received)
         stored = received.found.stored
         received.close
@@ -133,23 +133,32 @@ module Castellan
           return fetch(received.request, Storage::Found.new(nil, nil, received.found.seen), received.reason)
         end
 
-        updated, excluded = freshen(received, stored)
+        others(received).each { |found| freshen(received, found) if same_representation?(received.fields, found.stored) }
+        updated, excluded = freshen(received, received.found)
         more = received.fields.slice("set-cookie", *excluded)
         response = @reply.stored(received.request, updated.stored, received.received_at, age: received.fields.key?("age"), more: more,
                                                                                          outcome: "fwd=#{received.reason}; fwd-status=304")
         Fetched.new(response, updated)
       end
 
+      # @return [Array<Storage::Found>] the other stored responses that could have been chosen for the request
+      def others(received) = received.found.all.select { |found| !found.equal?(received.found) && reusable?(received, found) }
+
+      def reusable?(received, found) = Reuse.permitted?(received.request, found.stored)
+
       # @return [Array(Shared, Array<String>)] also the names of fields that are not stored
-      def freshen(received, stored)
+      def freshen(received, found)
+        stored = found.stored
         received.fields["date"] = HTTPDate.format(received.received_at) unless valid_date?(received.fields)
         fields = HeaderFields.updated(stored.fields, received.fields, %w[set-cookie])
         fields["age"] = received.fields["age"] if received.fields.key?("age")
         policy = policy(received, stored.status, fields)
         tags = policy.storable? ? tags(received.request, fields, received.requested_at) : nil
         fresh = policy.build(stored.content, tags: tags || [])
-        shared = tags ? share(received, policy, fresh, replaces: true) : Shared.new(fresh, nil, nil, :refused).tap { drop(received) }
-        [shared, policy.excluded]
+        return [share(received, policy, fresh, replaced: found), policy.excluded] if tags
+
+        drop(received, found)
+        [Shared.new(fresh, nil, nil, :refused), policy.excluded]
       end
 
       def same_validator?(fields, stored)
@@ -158,6 +167,16 @@ module Castellan
 
         modified = HeaderFields.first(fields["last-modified"])
         modified.nil? || stored.last_modified.nil? ? tag.nil? : modified == stored.last_modified
+      end
+
+      # RFC 9110 §8.8.2.2: Last-Modified is strong if the response was sent at least a second later.
+      # @return [Boolean] whether both have the same strong validator
+      def same_representation?(fields, stored)
+        tag = HeaderFields.first(fields["etag"])
+        return tag == stored.etag && !tag.start_with?("W/") if tag
+
+        modified = HeaderFields.first(fields["last-modified"])
+        stored.etag.nil? && modified == stored.last_modified && (date = HTTPDate.parse(modified)) && stored.date - date >= 1
       end
 
       # A strong tag validates only a response with the same strong tag.
@@ -169,7 +188,7 @@ module Castellan
         received.fields["date"] = HTTPDate.format(received.received_at) unless valid_date?(received.fields)
         received.fields.delete("content-length") if received.status == 204 # RFC 9110 §8.6
         policy = policy(received, received.status, received.fields)
-        return head(received) if received.request.head?
+        return head(received, policy) if received.request.head?
         return unstored(received, policy) unless policy.storable? && received.body.respond_to?(:each)
 
         known = size(received)
@@ -221,8 +240,8 @@ module Castellan
       end
 
       # A request with no-store does not change the store.
-      def drop(received)
-        @storage.drop(received.found) unless received.request.no_store?
+      def drop(received, found = received.found)
+        @storage.drop(found) unless received.request.no_store?
       end
 
       def forwarded(received, stored: false)
@@ -272,11 +291,10 @@ module Castellan
         share(received, policy, policy.build(content, tags: tags))
       end
 
-      def share(received, policy, stored, replaces: false)
+      def share(received, policy, stored, replaced: nil)
         request = received.request
         ttl = [stored.remaining(received.received_at), 0].max + [stored.while_revalidate, stored.if_error, kept(stored)].max
-        outcome = @storage.write(request, stored, policy.vary, received.found, ttl: [ttl, 1].max,
-                                                                               replaces: replaces)
+        outcome = @storage.write(request, stored, policy.vary, replaced || received.found, ttl: [ttl, 1].max, replaces: !replaced.nil?)
         Shared.new(stored, policy.vary, Vary.signature(policy.vary, request.original), outcome)
       end
 
@@ -285,13 +303,12 @@ module Castellan
         stored.validator? ? @options.keep : [@options.keep, UNVALIDATED_SECONDS].min
       end
 
-      # A HEAD response updates the stored GET response, or drops it if the content differs (RFC 9111 §4.3.5).
-      def head(received)
-        stored = received.found.stored
-        if received.status == 200 && stored
-          same_content?(received.fields, stored) ? freshen(received, stored) : drop(received)
-        end
-        Fetched.new(forwarded(received))
+      # A HEAD response updates the stored GET responses that match the request, or drops those with other
+      # content (RFC 9111 §4.3.5).
+      def head(received, policy)
+        matching = received.status == 200 ? received.found.all.select { |found| reusable?(received, found) } : []
+        matching.each { |found| same_content?(received.fields, found.stored) ? freshen(received, found) : drop(received, found) }
+        not_stored(received, policy)
       end
 
       def same_content?(fields, stored)

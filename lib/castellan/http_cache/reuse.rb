@@ -13,7 +13,7 @@ module Castellan
       #   otherwise the reason to validate it first: :request (the client demands it), :stale, :bypass (the
       #   request has credentials)
       def decide(request, stored, now)
-        return :bypass if (stored.anonymous? && request.identified?) || (request.authorized? && !stored.shareable?)
+        return :bypass unless permitted?(request, stored)
 
         remaining = stored.remaining(now)
         control = request.control
@@ -24,6 +24,12 @@ module Castellan
         return :stale if control.key?("max-age") && max_stale.nil? && !remaining.positive? # RFC 9111 §5.2.1.1
 
         by_freshness(stored, remaining, max_stale)
+      end
+
+      # @param (see decide)
+      # @return [Boolean] whether the credentials of the request allow the response
+      def permitted?(request, stored)
+        !(stored.anonymous? && request.identified?) && (stored.shareable? || !request.authorized?)
       end
 
       # @param (see decide)

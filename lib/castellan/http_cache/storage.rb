@@ -19,8 +19,12 @@ module Castellan
       # The Vary fields of a URI's responses, and the random part of their keys.
       Index = Struct.new(:token, :lists)
       # stored: the response or nil; place: its key; seen: the entry of the URI; reason: for `fwd` in
-      # Cache-Status; names: the request fields that the response depends on
-      Found = Struct.new(:stored, :place, :seen, :reason, :names)
+      # Cache-Status; names: the request fields that the response depends on; others: a Found for each further
+      # response that matches the request
+      Found = Struct.new(:stored, :place, :seen, :reason, :names, :others) do
+        # @return [Array<Found>] all responses that match the request, the preferred one last
+        def all = stored ? [*others, self] : []
+      end
 
       INDEX = "CHI1"
       MARK = "CHX1"
@@ -189,9 +193,14 @@ module Castellan
       def find_variant(request, seen, bytes, places, values)
         index = index(request.key, seen)
         values = @store.read_multi(places = places(request, index)) unless seen == bytes
-        found = places.filter_map { |key| (stored = valid(load(key, values[key]))) && [stored, key] }
-        stored, key = found.size > 1 ? found.max_by { |response, _| preference(response) } : found.first
-        Found.new(stored, key, seen, "vary-miss", key && index.lists[places.index(key)])
+        found = places.filter_map do |key|
+          stored = valid(load(key, values[key])) and Found.new(stored, key, seen, "vary-miss", index.lists[places.index(key)])
+        end
+        return found.first || Found.new(nil, nil, seen, "vary-miss") if found.size < 2
+
+        preferred = found.max_by { |one| preference(one.stored) }
+        preferred.others = found.reject { |one| one.equal?(preferred) }
+        preferred
       end
 
       # Prefers the newest, and one with Vary to one without: applications forget Vary in the response to a
