@@ -142,7 +142,8 @@ module Castellan
       request = ClientRequest.new(env, directives: @options.client_directives)
       case request.http_method
       when "GET", "HEAD" then request.unusual? ? bypass(request) : read(request)
-      else other(request)
+      when *SAFE then @origin.pass(request, "method")
+      else @origin.change(request)
       end
     end
 
@@ -296,13 +297,6 @@ module Castellan
       return if found.stored && Reuse.decide(request, found.stored, now) == :hit
 
       @origin.fetch(request, found, "stale").response
-    end
-
-    def other(request)
-      status, headers, body = @app.call(request.env)
-      fields = HeaderFields.normalize(headers)
-      Invalidation.call(@storage, request, status.to_i, fields) unless SAFE.include?(request.http_method)
-      @reply.forwarded(request, status, fields, body, "fwd=method")
     end
 
     def now

@@ -110,12 +110,18 @@ module Castellan
         original.key?("HTTP_AUTHORIZATION")
       end
 
-      # @return [Boolean] whether the request has content (a "fat GET"), asks for another protocol, or has a
-      #   path that contains a question mark after the server decoded it, like another path with a query
+      # @return [Boolean] whether the request has content (a "fat GET"), asks for another protocol, or is
+      #   {#ambiguous?}
       def unusual?
         length = @env["CONTENT_LENGTH"]
-        (length && length != "0" && !length.empty?) || @env.key?("HTTP_TRANSFER_ENCODING") || @env["PATH_INFO"].include?("?") ||
+        (length && length != "0" && !length.empty?) || @env.key?("HTTP_TRANSFER_ENCODING") || ambiguous? ||
           (@env.key?("HTTP_UPGRADE") && @env["HTTP_UPGRADE"] != "h2c")
+      end
+
+      # @return [Boolean] whether the path contains a question mark after the server decoded it, so that its key
+      #   is that of another path with a query
+      def ambiguous?
+        original["PATH_INFO"].include?("?")
       end
 
       # @return [Directives] the client's; Pragma counts if Cache-Control is absent

@@ -12,20 +12,30 @@ module Castellan
       # @param request [ClientRequest] of an unsafe or unknown method
       # @param status [Integer]
       # @param fields [Hash] normalized fields of the response
-      def call(storage, request, status, fields)
+      # @param found [Storage::Found, nil] before the request, if the response may be stored
+      # @return [Storage::Found, nil] see {Storage#renew}
+      def call(storage, request, status, fields, found: nil)
         groups = SurrogateTags.groups(fields["cache-group-invalidation"], request.origin)
         if (200..399).cover?(status)
           stored = storage.find(request).stored
           groups += SurrogateTags.groups(stored.fields["cache-groups"], request.origin) if stored
-          storage.invalidate(keys(request, fields))
+          storage.invalidate(linked(request, fields) - [request.key])
+          renewed = storage.renew(request.key, found)
         end
         storage.invalidate_tags(groups.uniq) if groups.any?
+        renewed
+      end
+
+      # @param (see call)
+      # @return [Boolean] whether the response is the new state of the requested URI (RFC 9110 §8.7)
+      def representation?(request, status, fields)
+        reference = HeaderFields.first(fields["content-location"])
+        status == 200 && !request.ambiguous? && key(request, reference) == request.key
       end
 
       # Returns only keys of the same origin, so that no origin can delete another one's responses.
-      def keys(request, fields)
-        linked = %w[location content-location].filter_map { |name| key(request, HeaderFields.first(fields[name])) }
-        [request.key, *linked].uniq
+      def linked(request, fields)
+        %w[location content-location].filter_map { |name| key(request, HeaderFields.first(fields[name])) }.uniq
       end
 
       def key(request, reference)
@@ -43,7 +53,7 @@ module Castellan
         path = reference.start_with?("/") && !reference.start_with?("//") && !reference.include?("/.")
         path ? "#{request.origin}#{reference}" : URI.join(request.url, reference).to_s
       end
-      private_class_method :keys, :key, :resolve
+      private_class_method :linked, :key, :resolve
     end
   end
 end

@@ -66,6 +66,20 @@ module Castellan
         @reply.forwarded(request, status, HeaderFields.normalize(headers), body, "fwd=#{reason}")
       end
 
+      # Forwards a request of an unsafe or unknown method, and invalidates what it changes. A response to POST
+      # that is the new state of its URI may be stored, for later GET requests (RFC 9110 §9.3.3).
+      # @return [Array] Rack response
+      def change(request)
+        found = @storage.find(request) if request.http_method == "POST"
+        requested_at = now
+        request.preserve
+        status, headers, body = @app.call(request.env)
+        received = Received.new(request, nil, "method", status.to_i, HeaderFields.normalize(headers), body, requested_at, now)
+        found = nil unless found && Invalidation.representation?(request, received.status, received.fields)
+        received.found = Invalidation.call(@storage, request, received.status, received.fields, found: found)
+        received.found ? take(received).response : forwarded(received)
+      end
+
       private
 
       # conditions: whether the client's own were not sent to the application

@@ -150,8 +150,22 @@ module Castellan
       # @return [Boolean] false if the store failed; this process then retries before its next read
       def invalidate(keys)
         keys.map do |key|
-          exclusively(key) { @lost.write([key], ttl: MARK_SECONDS) { MARK + SecureRandom.hex(8) } }
+          exclusively(key) { mark(key) }
         end.all?
+      end
+
+      # Invalidates a URI before the response to an unsafe request is stored for it.
+      # @param key [String] of the URI
+      # @param found [Found, nil] the result of {#find} before the request; nil if the response is not stored
+      # @return [Found, nil] for {#write}; nil if the URI was invalidated since `found`, or if the store failed
+      def renew(key, found)
+        exclusively(key) do
+          before = @store.read_multi([key])[key] if found
+          entry = MARK + SecureRandom.hex(8)
+          next unless mark(key, entry) && found && generation(before) == generation(found.seen)
+
+          Found.new(nil, nil, entry, "method")
+        end
       end
 
       # @param keys [Array<String>] of {tag_key}
@@ -180,6 +194,11 @@ module Castellan
       end
 
       private
+
+      # @return [Boolean] false if the store failed
+      def mark(key, entry = nil)
+        @lost.write([key], ttl: MARK_SECONDS) { entry || (MARK + SecureRandom.hex(8)) }
+      end
 
       # Keeps invalidations of this process out of the gap between reading a URI's entry and writing it.
       def exclusively(key, &block)

@@ -38,7 +38,7 @@ module Castellan
 
       # @return [Boolean] whether the response may be stored
       def storable?
-        final? && permitted? && (explicit? || heuristic?) && useful?
+        final? && permitted? && (explicit? || heuristic?) && useful? && (@request.http_method != "POST" || timed?)
       end
 
       # @return [Array<String>, nil] the fields in Vary; nil if it contains `*`
@@ -101,7 +101,12 @@ module Castellan
       end
 
       def explicit?
-        @control.key?("s-maxage") || @control.key?("max-age") || @control.key?("public") || expires?
+        @control.key?("public") || timed?
+      end
+
+      # Whether the response has explicit freshness, which a response to POST needs (RFC 9110 §9.3.3).
+      def timed?
+        @control.key?("s-maxage") || @control.key?("max-age") || expires?
       end
 
       def expires?
