@@ -43,7 +43,7 @@ module Castellan
       # @return [Fetched]
       def fetch(request, found, reason, fill: false)
         stored = found.stored
-        validated = stored if stored&.validator?
+        validated = stored if stored&.validator? && Reuse.enough?(request, stored)
         own = validated || (fill && !request.identified? && ClientConditions::NAMES.any? { |name| request.env.key?(name) })
         requested_at = now
         request.preserve
@@ -203,12 +203,22 @@ module Castellan
         received.fields.delete("content-length") if received.status == 204 # RFC 9110 §8.6
         policy = policy(received, received.status, received.fields)
         return head(received, policy) if received.request.head?
-        return unstored(received, policy) unless policy.storable? && received.body.respond_to?(:each)
+        return unstored(received, policy) unless policy.storable? && received.body.respond_to?(:each) && combinable?(received)
 
         known = size(received)
         return unstored(received, policy) if known && known > @options.max_body
 
         received.body.respond_to?(:to_ary) ? buffered(received, policy) : streamed(received, policy)
+      end
+
+      # A part does not replace a whole response. The response to If-Range has few fields, so it is stored only
+      # together with an earlier part (RFC 9110 §15.3.7).
+      def combinable?(received)
+        return true if received.status != 206
+
+        stored = received.found.stored
+        !received.conditions && (stored.nil? || stored.incomplete?) &&
+          (!received.request.original.key?("HTTP_IF_RANGE") || Parts.touch?(stored, received.fields))
       end
 
       def policy(received, status, fields)
@@ -294,15 +304,25 @@ module Castellan
 
       # Incomplete responses are not stored (RFC 9111 §3.3), nor those of which the length is invalid.
       def complete?(received, content)
+        return false if received.status == 206 && Parts.position(received.fields)[1] != content.bytesize
+
         length = received.fields["content-length"]
         length.nil? || (Array(length).size == 1 && size(received) == content.bytesize)
       end
 
       # @return [Shared, nil]
       def store(received, policy, content)
-        tags = tags(received.request, received.fields, received.requested_at) or return
         received.fields["content-length"] ||= content.bytesize.to_s unless received.status == 204
+        policy, content = combined(received, policy, content) if received.status == 206
+        tags = tags(received.request, policy.fields, received.requested_at) or return
         share(received, policy, policy.build(content, tags: tags))
+      end
+
+      # @return [Array(StoragePolicy, String)] of the part together with the stored one
+      def combined(received, policy, content)
+        status, fields, whole = Parts.combined(received.found.stored, received.fields, content)
+        together = policy(received, status, fields)
+        together.storable? && whole.bytesize <= @options.max_body ? [together, whole] : [policy, content]
       end
 
       def share(received, policy, stored, replaced: nil)
@@ -330,7 +350,7 @@ module Castellan
         return false if fields.key?("last-modified") && HeaderFields.first(fields["last-modified"]) != stored.last_modified
 
         length = HeaderFields.first(fields["content-length"])
-        length.nil? || length.to_i == stored.content.bytesize
+        length.nil? || length.to_i == stored.size
       end
 
       # @return [Array, nil] nil if a tag was invalidated after the request, or if there are too many tags

@@ -4,7 +4,7 @@ require "securerandom"
 
 module Castellan
   class HTTPCache
-    # Answers a Range request from complete content (RFC 9110 §14).
+    # Answers a Range request from stored content (RFC 9110 §14).
     #
     #   Ranges.parse("bytes=0-4,-2", 10)   # => [[0, 5], [8, 2]]: offset and size
     #   Ranges.parse("bytes=20-", 10)      # => []: 416
@@ -37,20 +37,36 @@ module Castellan
       end
 
       # @param fields [Hash] of the stored response; becomes those of the answer
-      # @param content [String] of the stored response
+      # @param stored [StoredResponse]
       # @param ranges [Array] see {parse}
       # @return [Array(Integer, String)] status and content
-      def answer(fields, content, ranges)
-        size = content.bytesize
+      def answer(fields, stored, ranges)
+        size = stored.size
         return unsatisfiable(fields, size) if ranges.empty?
 
         HeaderFields::DIGESTS.each { |name| fields.delete(name) }
-        return several(fields, content, ranges) if ranges.size > 1
+        return several(fields, stored.content, ranges) if ranges.size > 1
 
         offset, length = ranges.first
         fields["content-range"] = content_range(offset, length, size)
         fields["content-length"] = length.to_s
-        [206, content.byteslice(offset, length)]
+        [206, stored.content.byteslice(offset - stored.offset, length)]
+      end
+
+      # @param env [Hash] of the client's request
+      # @param stored [StoredResponse] an incomplete one
+      # @return [Boolean] whether the request is for one range that it contains
+      def within?(env, stored)
+        range = env["HTTP_RANGE"]
+        return false unless range && ClientConditions.range?(env, stored)
+
+        offset, length = Ranges.parse(range, stored.size)&.then { |ranges| ranges.first if ranges.size == 1 }
+        !offset.nil? && offset >= stored.offset && offset + length <= stored.offset + stored.content.bytesize
+      end
+
+      # @return [String] Content-Range
+      def content_range(offset, length, size)
+        "bytes #{offset}-#{offset + length - 1}/#{size}"
       end
 
       # @return [Array(Integer, Integer), nil] offset and size: 0 if the range cannot be satisfied; nil if it
@@ -92,11 +108,7 @@ module Castellan
         fields["content-length"] = body.bytesize.to_s
         [206, body]
       end
-
-      def content_range(offset, length, size)
-        "bytes #{offset}-#{offset + length - 1}/#{size}"
-      end
-      private_class_method :range, :unsatisfiable, :several, :content_range
+      private_class_method :range, :unsatisfiable, :several
     end
   end
 end

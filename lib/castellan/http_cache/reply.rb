@@ -85,10 +85,10 @@ module Castellan
 
       def part(env, stored, fields)
         range = env["HTTP_RANGE"]
-        return unless range && stored.status == 200 && ClientConditions.range?(env, stored)
+        return unless range && (stored.incomplete? || (stored.status == 200 && ClientConditions.range?(env, stored)))
 
-        ranges = Ranges.parse(range, stored.content.bytesize)
-        Ranges.answer(fields, stored.content, ranges) if ranges
+        ranges = Ranges.parse(range, stored.size)
+        Ranges.answer(fields, stored, ranges) if ranges
       end
 
       # Appends this cache's member: caches closer to the origin server come first (RFC 9211 §2).

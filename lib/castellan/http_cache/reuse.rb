@@ -10,10 +10,11 @@ module Castellan
       # @param stored [StoredResponse] of the same URI and matching Vary
       # @param now [Float] seconds since 1970
       # @return [Symbol] :hit; :refresh (serve the stale response and validate it in the background);
-      #   otherwise the reason to validate it first: :request (the client demands it), :stale, :bypass (the
-      #   request has credentials)
+      #   otherwise the reason to forward the request: :request (the client demands it), :stale, :bypass (the
+      #   request has credentials), :partial (the request is for more than the stored part)
       def decide(request, stored, now)
         return :bypass unless permitted?(request, stored)
+        return :partial unless enough?(request, stored)
 
         remaining = stored.remaining(now)
         control = request.control
@@ -32,10 +33,18 @@ module Castellan
         !(stored.anonymous? && request.identified?) && (stored.shareable? || !request.authorized?)
       end
 
+      # @param request [ClientRequest]
+      # @param stored [StoredResponse]
+      # @return [Boolean] whether the stored response is complete, or contains the range that is requested (RFC
+      #   9111 §3.3)
+      def enough?(request, stored)
+        !stored.incomplete? || (!request.head? && Ranges.within?(request.original, stored))
+      end
+
       # @param (see decide)
       # @return [Boolean] whether the stale response may replace an error of the origin server (RFC 5861 §4)
       def instead_of_error?(request, stored, now)
-        return false if stored.strict?
+        return false if stored.strict? || !enough?(request, stored)
 
         seconds = [stored.if_error, request.control.seconds("stale-if-error") || 0].max
         seconds.positive? && -stored.remaining(now) <= seconds

@@ -8,10 +8,10 @@ module Castellan
     #   policy.storable?                       # => true
     #   policy.build(content).remaining(now)   # => 59.8
     class StoragePolicy
-      # RFC 9110 §15.1, without 206: partial responses are not stored.
+      # RFC 9110 §15.1, without 206, of which only explicit freshness is used.
       HEURISTIC = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].freeze
       # The final status codes of RFC 9110, for must-understand.
-      UNDERSTOOD = [200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308, *400..417, 421, 422, 426, *500..505].freeze
+      UNDERSTOOD = [200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 305, 307, 308, *400..417, 421, 422, 426, *500..505].freeze
       # These depend on request fields that are not part of the key: Range and conditions.
       PARTIAL = [206, 304, 412, 416].freeze
       AGE_LIMIT = 2**31
@@ -80,7 +80,12 @@ module Castellan
       end
 
       def final?
-        @status >= 200 && !PARTIAL.include?(@status) && !@fields.key?("rack.hijack")
+        @status >= 200 && (!PARTIAL.include?(@status) || part?) && !@fields.key?("rack.hijack")
+      end
+
+      # A part is stored if it can be combined with others: with a strong validator (RFC 9111 §3.4).
+      def part?
+        @status == 206 && timed? && !Parts.position(@fields).nil? && HeaderFields.first(@fields["etag"]).to_s.start_with?('"')
       end
 
       def permitted?

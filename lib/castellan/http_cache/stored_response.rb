@@ -14,7 +14,7 @@ module Castellan
     # anything that {#dump} did not write for this key: an interrupted connection to a store can return the
     # value of another one.
     class StoredResponse
-      MAGIC = "CHR3"
+      MAGIC = "CHR4"
       HEADER = "a4L>Q>L>" # magic, sizes of the text and of the content, checksum of the key and both
       HEADER_BYTESIZE = 20
       FLAGS = { shareable: 1, strict: 2, no_cache: 4, immutable: 8, anonymous: 16 }.freeze
@@ -30,6 +30,10 @@ module Castellan
       attr_reader :etag
       # @return [String] binary
       attr_reader :content
+      # @return [Integer] where the content begins in the whole content: 0 unless it is {#incomplete?}
+      attr_reader :offset
+      # @return [Integer] bytes of the whole content
+      attr_reader :size
       # @return [Float] when it was received or validated, in seconds since 1970
       attr_reader :received_at
       # @return [Float] corrected_initial_age
@@ -50,6 +54,7 @@ module Castellan
         @fields_of_304 = fields.except(*HeaderFields::OF_CONTENT).freeze
         @etag = HeaderFields.first(fields["etag"])
         @content = content
+        @offset, _, @size = (status == 206 && Parts.position(fields)) || [0, nil, content.bytesize]
         @received_at = received_at
         @initial_age = initial_age
         @lifetime = lifetime
@@ -65,6 +70,9 @@ module Castellan
       def no_cache? = @flags.anybits?(FLAGS[:no_cache])
       def immutable? = @flags.anybits?(FLAGS[:immutable])
       def anonymous? = @flags.anybits?(FLAGS[:anonymous])
+
+      # @return [Boolean] whether it is a part, which answers only requests for ranges of it
+      def incomplete? = status == 206
 
       # @param now [Float] seconds since 1970
       # @return [Float] current_age
