@@ -204,12 +204,19 @@ class HTTPCacheValidationTest < Minitest::Test
     assert_predicate world.get, :hit?
   end
 
-  def test_a_304_leaves_what_the_stored_bytes_depend_on
-    world = world_with({ "content-type" => "text/plain" })
-    world.answer { [304, { "etag" => '"a"', "content-encoding" => "gzip", "content-range" => "bytes 0-0/9", "date" => world.date }, []] }
-    answered = world.get
-    assert_equal ["7", nil, nil, "content"],
-                 [answered["content-length"], answered["content-encoding"], answered["content-range"], answered.body]
+  # RFC 9111 §3.2: Content-* is no sign that a field is not updated.
+  def test_a_304_and_a_head_response_update_all_fields_but_those_of_its_own_content
+    kept = { "content-length" => "7", "content-digest" => "sha-256=:YQ==:" }
+    updated = %w[content-encoding content-language content-location content-md5 content-foo expires]
+    [304, 200].each do |status|
+      world = world_with({ **kept, **updated.to_h { |name| [name, "old"] } })
+      fields = { "content-range" => "bytes 0-0/9", "content-digest" => "sha-256=:Yg==:", **updated.to_h { |name| [name, "new"] } }
+      world.answer { [status, { "etag" => '"a"', "cache-control" => "max-age=60", **fields }.compact, []] }
+      status == 304 ? world.get : world.head
+      answered = world.get
+      assert_equal [true, "content", "7", "sha-256=:YQ==:", nil, *["new"] * 6],
+                   [answered.hit?, answered.body, *[*kept.keys, "content-range", *updated].map { |name| answered[name] }]
+    end
   end
 
   # sentence, stored fields, fields of the 304, status of the response to the client

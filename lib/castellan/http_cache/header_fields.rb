@@ -12,10 +12,11 @@ module Castellan
                     trailer transfer-encoding upgrade age].freeze
       # Digests of the whole content, which are wrong for a part of it (RFC 9530 §2).
       DIGESTS = %w[content-digest content-md5].freeze
-      # Not updated by a 304, because they describe the stored bytes (RFC 9111 §3.2).
-      KEPT = (%w[content-length content-encoding content-range] + DIGESTS).freeze
+      # Not updated by a 304 or a HEAD response (RFC 9111 §3.2): in these, Content-Digest is that of no content
+      # (RFC 9530, appendix B.2).
+      KEPT = %w[content-length content-range content-digest].freeze
       # Not sent with a 304 (RFC 9110 §15.4.5).
-      OF_CONTENT = (KEPT + %w[content-type content-language]).freeze
+      OF_CONTENT = (%w[content-length content-range content-encoding content-type content-language] + DIGESTS).freeze
       private_constant :UNSTORED, :KEPT
 
       module_function
