@@ -26,7 +26,7 @@ class HTTPCacheStoringTest < Minitest::Test
        ["206 is not stored", { "cache-control" => "max-age=60", "content-range" => "bytes 0-6/20" }, :miss, { status: 206 }],
        ["416 is not stored", FRESH, :miss, { status: 416 }],
        ["412 is not stored", FRESH, :miss, { status: 412 }],
-       ["HEAD is not stored", FRESH, :miss, { method: "HEAD" }],
+       ["HEAD is stored", FRESH, :hit, { method: "HEAD" }],
        *%w[POST PUT PATCH DELETE OPTIONS PROPFIND REPORT SEARCH QUERY FOO].map { |name|
          ["#{name} is not answered from the cache", FRESH, :miss, { method: name }]
        },

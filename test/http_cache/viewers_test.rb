@@ -51,16 +51,22 @@ class HTTPCacheViewersTest < Minitest::Test
       viewer = VIEWERS.keys.sample(random: random)
       language = [nil, "de", "en"].sample(random: random)
       fields = { "Accept-Language" => language, "Cache-Control" => CLIENT.sample(random: random) }.compact
-      answered = world.get("/#{random.rand(6)}", VIEWERS[viewer].merge(fields), env: { "viewer" => viewer })
+      name = [*%w[GET] * 10, "HEAD", "HEAD", "POST"].sample(random: random)
+      answered = world.call(name, "/#{random.rand(6)}", VIEWERS[viewer].merge(fields), env: { "viewer" => viewer })
       world.later(random.rand(4))
       next if answered.status == 504
 
       hits += 1 if answered.hit?
-      given = answers[Integer(answered.body)]
+      given = answers[Integer(answered["x-number"])]
       assert given.for?(viewer, given.language && (language || "none")), "#{given} for #{viewer} in #{language.inspect}: #{answered.note}"
+      next if name == "HEAD" || answered.body == answered["x-number"]
+
+      # A response to HEAD has updated the fields, and may share with more viewers what was shared already.
+      content = answers[Integer(answered.body)]
+      assert content.shared? && [nil, language || "none"].include?(content.language), "the content of #{content} for #{viewer}"
     end
     world.cache.refreshes.wait
-    assert_operator hits, :>, REQUESTS / 20
+    assert_operator hits, :>, REQUESTS / 40
   end
 
   # Readers and writers in threads: what a writer has been answered is what later readers see.
@@ -97,10 +103,12 @@ class HTTPCacheViewersTest < Minitest::Test
     language = env["HTTP_ACCEPT_LANGUAGE"] || "none" if random.rand(3).zero?
     answer = Answer.new(env["viewer"], directives, random.rand(6).zero?, language, random.rand(4).zero?)
     answers << answer
-    fields = { "cache-control" => directives.join(", "), "x-a" => "1" }
+    number = (answers.size - 1).to_s
+    fields = { "cache-control" => directives.join(", "), "x-a" => "1", "x-number" => number }
+    fields["content-location"] = env["PATH_INFO"] if random.rand(2).zero?
     fields["set-cookie"] = "session=1" if answer.cookie
     fields["vary"] = "Accept-Language" if language
     fields["last-modified"] = world.date(-1_000) if answer.modified
-    [200, fields, [(answers.size - 1).to_s]]
+    [200, fields, env["REQUEST_METHOD"] == "HEAD" ? [] : [number]]
   end
 end

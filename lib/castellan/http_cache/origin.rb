@@ -168,7 +168,7 @@ module Castellan
         fields["age"] = received.fields["age"] if received.fields.key?("age")
         policy = policy(received, stored.status, fields)
         tags = policy.storable? ? tags(received.request, fields, received.requested_at) : nil
-        fresh = policy.build(stored.content, tags: tags || [])
+        fresh = policy.build(stored.content, tags: tags || [], head: stored.head?)
         return [share(received, policy, fresh, replaced: found), policy.excluded] if tags
 
         drop(received, found)
@@ -217,7 +217,7 @@ module Castellan
         return true if received.status != 206
 
         stored = received.found.stored
-        !received.conditions && (stored.nil? || stored.incomplete?) &&
+        !received.conditions && received.reason != "bypass" && (stored.nil? || stored.incomplete?) &&
           (!received.request.original.key?("HTTP_IF_RANGE") || Parts.touch?(stored, received.fields))
       end
 
@@ -277,10 +277,15 @@ module Castellan
         received.body = content.empty? ? [] : [content]
         return not_stored(received, policy) if content.bytesize > @options.max_body || !complete?(received, content)
 
-        shared = store(received, policy, content)
+        after(received, policy, store(received, policy, content))
+      end
+
+      # @return [Fetched]
+      def after(received, policy, shared)
         return not_stored(received, policy).tap { |fetched| fetched.shared = shared } unless shared&.shareable?
         return Fetched.new(forwarded(received, stored: true), shared) unless received.conditions
 
+        received.close
         Fetched.new(conditional(received, shared.stored, "; stored"), shared, received.status)
       end
 
@@ -338,11 +343,21 @@ module Castellan
       end
 
       # A HEAD response updates the stored GET responses that match the request, or drops those with other
-      # content (RFC 9111 §4.3.5).
+      # content (RFC 9111 §4.3.5). Without any, it is stored for later HEAD requests (RFC 9110 §9.3.2).
       def head(received, policy)
-        matching = received.status == 200 ? received.found.all.select { |found| reusable?(received, found) } : []
+        matching = received.found.all.select { |found| !found.stored.head? && reusable?(received, found) }
+        return head_alone(received, policy) if matching.empty? && received.reason != "bypass"
+
+        matching = [] unless received.status == 200 && received.fields["set-cookie"].nil? # the other fields may be as personal
         matching.each { |found| same_content?(received.fields, found.stored) ? freshen(received, found) : drop(received, found) }
         not_stored(received, policy)
+      end
+
+      def head_alone(received, policy)
+        return unstored(received, policy) unless policy.storable? && received.status != 206 # which is only for GET
+
+        tags = tags(received.request, received.fields, received.requested_at)
+        after(received, policy, tags && share(received, policy, policy.build("", tags: tags, head: true)))
       end
 
       def same_content?(fields, stored)

@@ -36,9 +36,11 @@ module Castellan
       # @param request [ClientRequest]
       # @param stored [StoredResponse]
       # @return [Boolean] whether the stored response is complete, or contains the range that is requested (RFC
-      #   9111 §3.3)
+      #   9111 §3.3), or answered HEAD like this request
       def enough?(request, stored)
-        !stored.incomplete? || (!request.head? && Ranges.within?(request.original, stored))
+        return true unless stored.incomplete?
+
+        request.head? ? stored.head? : !stored.head? && Ranges.within?(request.original, stored)
       end
 
       # @param (see decide)

@@ -222,10 +222,10 @@ module Castellan
         preferred
       end
 
-      # Prefers the newest, and one with Vary to one without: applications forget Vary in the response to a
-      # request without preferences, which then matches every request (RFC 9111 §4.1).
+      # Prefers complete responses, the newest, and one with Vary to one without: applications forget Vary in
+      # the response to a request without preferences, which then matches every request (RFC 9111 §4.1).
       def preference(stored)
-        [stored.fields.key?("vary") ? 1 : 0, stored.date, stored.received_at]
+        [stored.incomplete? ? 0 : 1, stored.fields.key?("vary") ? 1 : 0, stored.date, stored.received_at]
       end
 
       def write_variant(request, stored, names, now_there, ttl, replaced)

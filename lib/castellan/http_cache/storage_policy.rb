@@ -50,10 +50,11 @@ module Castellan
 
       # @param content [String]
       # @param tags [Array<(String, String)>] see {Storage#tags}
+      # @param head [Boolean] whether it is the response to a HEAD request
       # @return [StoredResponse]
-      def build(content, tags: [])
+      def build(content, tags: [], head: false)
         StoredResponse.new(status: @status, fields: HeaderFields.storable(@fields, excluded), content: content, received_at: @received_at,
-                           initial_age: initial_age, lifetime: lifetime, flags: flags, tags: tags,
+                           initial_age: initial_age, lifetime: lifetime, flags: head ? [:head, *flags] : flags, tags: tags,
                            while_revalidate: @control.seconds("stale-while-revalidate") || 0,
                            if_error: @control.seconds("stale-if-error") || 0)
       end

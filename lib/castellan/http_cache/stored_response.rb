@@ -17,7 +17,7 @@ module Castellan
       MAGIC = "CHR4"
       HEADER = "a4L>Q>L>" # magic, sizes of the text and of the content, checksum of the key and both
       HEADER_BYTESIZE = 20
-      FLAGS = { shareable: 1, strict: 2, no_cache: 4, immutable: 8, anonymous: 16 }.freeze
+      FLAGS = { shareable: 1, strict: 2, no_cache: 4, immutable: 8, anonymous: 16, head: 32 }.freeze
       private_constant :HEADER, :HEADER_BYTESIZE, :FLAGS
 
       # @return [Integer]
@@ -46,7 +46,8 @@ module Castellan
       attr_reader :tags
 
       # @param flags [Array<Symbol>] :shareable (with Authorization), :strict (never served stale), :no_cache,
-      #   :immutable, :anonymous (not for requests that identify their sender)
+      #   :immutable, :anonymous (not for requests that identify their sender), :head (the response to a HEAD
+      #   request)
       def initialize(status:, fields:, content:, received_at:, initial_age:, lifetime:, while_revalidate: 0, if_error: 0, flags: [],
                      tags: [])
         @status = status
@@ -71,8 +72,11 @@ module Castellan
       def immutable? = @flags.anybits?(FLAGS[:immutable])
       def anonymous? = @flags.anybits?(FLAGS[:anonymous])
 
-      # @return [Boolean] whether it is a part, which answers only requests for ranges of it
-      def incomplete? = status == 206
+      def head? = @flags.anybits?(FLAGS[:head])
+
+      # @return [Boolean] whether it answers only some requests: a part those for ranges of it, a response to
+      #   HEAD those for HEAD
+      def incomplete? = status == 206 || head?
 
       # @param now [Float] seconds since 1970
       # @return [Float] current_age
