@@ -142,12 +142,12 @@ module Castellan
       def not_modified(received)
         stored = received.found.stored
         received.close
-        unless same_validator?(received.fields, stored)
+        unless Validators.same?(received.fields, stored)
           drop(received)
           return fetch(received.request, Storage::Found.new(nil, nil, received.found.seen), received.reason)
         end
 
-        others(received).each { |found| freshen(received, found) if same_representation?(received.fields, found.stored) }
+        others(received).each { |found| freshen(received, found) if Validators.strong?(received.fields, found.stored) }
         updated, excluded = freshen(received, received.found)
         more = received.fields.slice("set-cookie", *excluded)
         response = @reply.stored(received.request, updated.stored, received.received_at, age: received.fields.key?("age"), more: more,
@@ -173,29 +173,6 @@ module Castellan
 
         drop(received, found)
         [Shared.new(fresh, nil, nil, :refused), policy.excluded]
-      end
-
-      def same_validator?(fields, stored)
-        tag = HeaderFields.first(fields["etag"])
-        return same_tag?(tag, stored.etag) if tag && stored.etag
-
-        modified = HeaderFields.first(fields["last-modified"])
-        modified.nil? || stored.last_modified.nil? ? tag.nil? : modified == stored.last_modified
-      end
-
-      # RFC 9110 §8.8.2.2: Last-Modified is strong if the response was sent at least a second later.
-      # @return [Boolean] whether both have the same strong validator
-      def same_representation?(fields, stored)
-        tag = HeaderFields.first(fields["etag"])
-        return tag == stored.etag && !tag.start_with?("W/") if tag
-
-        modified = HeaderFields.first(fields["last-modified"])
-        stored.etag.nil? && modified == stored.last_modified && (date = HTTPDate.parse(modified)) && stored.date - date >= 1
-      end
-
-      # A strong tag validates only a response with the same strong tag.
-      def same_tag?(tag, etag)
-        tag.start_with?("W/") ? tag.delete_prefix("W/") == etag.delete_prefix("W/") : tag == etag
       end
 
       def take(received)
@@ -349,7 +326,9 @@ module Castellan
         return head_alone(received, policy) if matching.empty? && received.reason != "bypass"
 
         matching = [] unless received.status == 200 && received.fields["set-cookie"].nil? # the other fields may be as personal
-        matching.each { |found| same_content?(received.fields, found.stored) ? freshen(received, found) : drop(received, found) }
+        same, changed = matching.partition { |found| Validators.same_content?(received.fields, found.stored) }
+        same.each { |found| freshen(received, found) }
+        changed.each { |found| drop(received, found) }
         not_stored(received, policy)
       end
 
@@ -358,14 +337,6 @@ module Castellan
 
         tags = tags(received.request, received.fields, received.requested_at)
         after(received, policy, tags && share(received, policy, policy.build("", tags: tags, head: true)))
-      end
-
-      def same_content?(fields, stored)
-        return false if fields.key?("etag") && HeaderFields.first(fields["etag"]) != stored.etag
-        return false if fields.key?("last-modified") && HeaderFields.first(fields["last-modified"]) != stored.last_modified
-
-        length = HeaderFields.first(fields["content-length"])
-        length.nil? || length.to_i == stored.size
       end
 
       # @return [Array, nil] nil if a tag was invalidated after the request, or if there are too many tags
