@@ -119,6 +119,16 @@ class HTTPCachePartsTest < Minitest::Test
     assert_predicate world.get("/", { "Range" => "bytes=0-4" }), :hit?
   end
 
+  def test_a_part_that_nobody_requested_is_passed
+    world = world_with("bytes=0-4")
+    world.later(70)
+    world.answer { |env| part(env.merge("HTTP_RANGE" => "bytes=5-9")) }
+    2.times do
+      answered = world.get("/", { "Range" => "bytes=1-2" })
+      assert_equal [206, "56789", "bytes 5-9/10"], [answered.status, answered.body, answered["content-range"]]
+    end
+  end
+
   def test_a_stale_part_replaces_no_error_of_a_request_for_more
     world = world_with("bytes=0-4") { { "cache-control" => "max-age=5, stale-if-error=60" } }
     world.later(10)

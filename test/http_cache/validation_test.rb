@@ -270,13 +270,15 @@ class HTTPCacheValidationTest < Minitest::Test
     assert_equal "new", world.get("/", { "Foo" => "1", "Bar" => "2" }).body
   end
 
-  def test_a_304_to_a_client_with_credentials_leaves_the_other_response_that_it_must_not_get
-    world = two_matching({ "etag" => '"a"' }, "public, max-age=5")
-    world.answer { [304, { "etag" => '"a"', "cache-control" => "public, max-age=60" }, []] }
-    world.get("/", { "Foo" => "1", "Bar" => "1", "Authorization" => "Basic x" })
-    world.answer { |env| [304, { "etag" => env["HTTP_IF_NONE_MATCH"] }, []] }
-    other = world.get("/", { "Foo" => "1", "Bar" => "2" })
-    assert_equal ["foo", "Castellan; fwd=stale; fwd-status=304"], [other.body, other.note]
+  { "GET" => 304, "HEAD" => 200 }.each do |name, status|
+    define_method("test_a #{status} for a #{name} with credentials leaves the other response that it must not get") do
+      world = two_matching({ "etag" => '"a"' }, "public, max-age=5")
+      world.answer { [status, { "etag" => '"a"', "cache-control" => "public, max-age=60" }, []] }
+      world.call(name, "/", { "Foo" => "1", "Bar" => "1", "Authorization" => "Basic x" })
+      world.answer { |env| [304, { "etag" => env["HTTP_IF_NONE_MATCH"] }, []] }
+      other = world.get("/", { "Foo" => "1", "Bar" => "2" })
+      assert_equal ["foo", "Castellan; fwd=stale; fwd-status=304"], [other.body, other.note]
+    end
   end
 
   def test_a_304_that_forbids_storing_deletes_the_response
