@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "brotli"
 require "serve/journal_requests"
 require "support/mounted_application"
 require "support/printed_proxies"
@@ -15,6 +16,7 @@ class PurgeProxiesTest < Minitest::Test
     @journal.fill
     @tag = Class.new(@journal.models::TagResource) { cache_control s_maxage: 600 }
     @asked = Queue.new
+    @varied = []
   end
 
   def teardown
@@ -92,6 +94,18 @@ class PurgeProxiesTest < Minitest::Test
     end
   end
 
+  # Clients with other Accept and Accept-Encoding fields, which the document varies by, and without.
+  VARIANTS = [nil, "*/*", "application/vnd.api+json"].product([nil, "identity", "gzip", "gzip, br"]).map do |accept, coding|
+    { "accept" => accept, "accept-encoding" => coding }.compact
+  end.freeze
+
+  def test_a_change_replaces_every_variant_of_a_document
+    keeping_compressed_documents do
+      { "varnish" => Castellan::Purge::Varnish, "nginx" => Castellan::Purge::Refresh, "haproxy" => Castellan::Purge::Refresh }
+        .each { |kind, purge| check_variants(kind, purge) }
+    end
+  end
+
   # Declared as public: one response for all. Other paths: one for each request.
   CACHED = %w[/api/posts /api/posts/1 /api/notes /api/writers/1/posts].freeze
   PASSED = %w[/api/posts/drafts /api/posts/drafts/1 /api/people /api/fans /api/writers /private/posts /api/openapi.json].freeze
@@ -137,7 +151,7 @@ class PurgeProxiesTest < Minitest::Test
     app = nil
     answer = lambda do |env|
       @asked << env["PATH_INFO"]
-      (app ||= build).call(env)
+      (app ||= build).call(env).tap { |_, fields, _| @varied |= [fields["vary"]] }
     end
     Castellan::TestServers.puma(answer) { |url| yield URI(url).port }
   end
@@ -162,6 +176,49 @@ class PurgeProxiesTest < Minitest::Test
     eventually { tag_name(url, 3) == "web" }
     assert_equal ["sql"], [tag_name(url, 2)]
     refute_includes drained, "/tags/2", "what does not contain the record stays"
+  end
+
+  def keeping_compressed_documents
+    before = Castellan.keeper
+    tables = %w[tags taggings posts writers]
+    versions = Castellan::Versions::ExactVersions.new(@journal.source)
+    versions.install(tables)
+    Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: versions, compress: %w[gzip br])
+    @tag = Class.new(@tag) do
+      # Only what has a name is kept.
+      def self.name = "VariantsTagResource"
+      cache :exact
+    end
+    yield
+  ensure
+    Castellan.keeper = before
+    versions.uninstall(tables)
+  end
+
+  def check_variants(kind, purge)
+    serve do |port|
+      with_proxy(kind, port) do |url|
+        @purge = Castellan::Purge.new(@journal.source, [purge.new(url)], again_after: nil, log: ->(_line) {})
+        @purge.install(@tag)
+        %w[one two].each do |name|
+          @journal.run("UPDATE tags SET name = '#{name}' WHERE id = 3")
+          @purge.call
+          %w[/tags/3 /tags].product(VARIANTS).each { |path, fields| 2.times { assert_equal name, variant(url + path, fields), kind } }
+        end
+        assert_includes @varied, "accept, accept-encoding", "the list is compressed"
+        @purge.uninstall(@tag)
+      end
+    end
+  end
+
+  # Net::HTTP adds fields that are absent here.
+  def variant(url, fields)
+    request = Net::HTTP::Get.new(URI(url))
+    %w[accept accept-encoding].each { |name| request[name] = fields[name] }
+    response = Net::HTTP.start(URI(url).host, URI(url).port) { |http| http.request(request) }
+    body = { "gzip" => Zlib.method(:gunzip), "br" => Brotli.method(:inflate), nil => :itself.to_proc }
+           .fetch(response["content-encoding"]).call(response.body.b)
+    [JSON.parse(body)["data"]].flatten.find { |tag| tag["id"] == "3" }["attributes"]["name"]
   end
 
   def check_stopped(url, pid)

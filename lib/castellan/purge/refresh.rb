@@ -15,7 +15,8 @@ module Castellan
     class Refresh
       LONGEST = 2_500 # bytes of a URL and its fields: an index of PostgreSQL takes 2,704
       URL = /\A[\x21-\x7e]*\z/n
-      private_constant :LONGEST, :URL
+      NEGOTIATED = %w[accept accept-encoding].freeze # in the key of nginx, also without Vary
+      private_constant :LONGEST, :URL, :NEGOTIATED
 
       # @param url [String] of the proxy, as seen from this process
       # @param timeout [Numeric] seconds for each URL
@@ -50,12 +51,18 @@ module Castellan
       # @raise [Error] if the proxy fails
       def purge(tags)
         @outbox.forget_urls
-        @requests.call(@outbox.urls(tags).map { |path, fields|
-          Net::HTTP::Get.new(path, { **JSON.parse(fields), "cache-control" => "no-cache", "castellan-refresh" => "1" })
-        }, missing: true)
+        @requests.call(@outbox.urls(tags).map { |path, fields| request(path, JSON.parse(fields)) }, missing: true)
       end
 
       private
+
+      # Without the Accept and Accept-Encoding that Net::HTTP adds, because the document may vary by them.
+      def request(path, fields)
+        request = Net::HTTP::Get.new(path)
+        NEGOTIATED.each { |name| request.delete(name) }
+        { **fields, "cache-control" => "no-cache", "castellan-refresh" => "1" }.each { |name, value| request[name] = value }
+        request
+      end
 
       def path(env)
         path = "#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}".b
@@ -63,7 +70,7 @@ module Castellan
       end
 
       def fields(env, vary)
-        names = vary.downcase.split(/\s*,\s*/)
+        names = vary.downcase.split(/\s*,\s*/) | NEGOTIATED
         fields = names.sort.to_h { |name| [name, env["HTTP_#{name.upcase.tr("-", "_")}"]] }
         fields["host"] = env["HTTP_HOST"]
         fields.compact
