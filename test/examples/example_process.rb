@@ -39,7 +39,7 @@ module Castellan
     end
 
     def dir = File.join(ROOT, "examples", name)
-    def story = @story ||= YAML.safe_load_file(File.join(dir, "steps.yml"))
+    def story = @story ||= YAML.safe_load_file(File.join(dir, "steps.yml"), aliases: true)
     def steps = story.fetch("steps")
     def step(id) = steps.find { |step| step["id"] == id } || raise(KeyError, "no step #{id}")
 
