@@ -44,6 +44,7 @@ module NotifiedVersionsContract
     before = current("events")
     @other.exec("INSERT INTO events_1 VALUES (3)")
     eventually { current("events") != before }
+    assert_empty @lines, "the connection was never lost"
   end
 
   def test_a_write_to_another_table_changes_nothing

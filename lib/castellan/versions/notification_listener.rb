@@ -100,9 +100,9 @@ module Castellan
       end
 
       # The trigger sends an empty name for tables with partitions or parents, whose other names are unknown
-      # here.
+      # here. The pg gem yields it as nil.
       def count(table)
-        table.empty? ? @all += 1 : @writes[table] += 1
+        table.nil? ? @all += 1 : @writes[table] += 1
       end
     end
   end
