@@ -5,29 +5,24 @@ require "rack"
 require "rack/mock_request"
 require "zlib"
 require "document/library"
-require_relative "random_writer"
+require_relative "random_settings"
 
 # Random writes and reads, viewers with other permissions, and stores that fail or lie: no stale answer, no answer of another
-# viewer, no failed request. `bin/test --all` reads 100,000 times among writes, and `rake soak` asks for 1,000,000 answers.
+# viewer, no failed request. `bin/test --all` compares 100,000 answers among writes, and `rake soak` asks for 1,000,000 more.
 class CacheFaultsTest < Minitest::Test
   VIEWERS = %w[1 2 3].freeze
   SOAK = ENV.key?("CASTELLAN_SOAK")
   ROUNDS = Castellan::TestHelpers.all? ? 3_000 : 120
-  READS = SOAK || Castellan::TestHelpers.all? ? 100_000 : 600
+  LARGE = SOAK || Castellan::TestHelpers.all?
   ANSWERS = if SOAK then 1_000_000
             else Castellan::TestHelpers.all? ? 100_000 : 4_000
             end
-  WRITES = [
-    ->(rng) { "UPDATE articles SET title = 'T#{rng.rand(1_000_000)}' WHERE id = #{rng.rand(9)}" },
-    ->(rng) { "UPDATE articles SET author_id = #{rng.rand(1..3)} WHERE id = #{rng.rand(9)}" },
-    ->(rng) {
-      "INSERT INTO articles (id, author_id, title, position) SELECT #{n = rng.rand(8..40)}, 1, 'New', 1 " \
-        "WHERE NOT EXISTS (SELECT 1 FROM articles WHERE id = #{n})"
-    },
-    ->(rng) { "DELETE FROM articles WHERE id = #{rng.rand(8..40)}" },
-    ->(rng) { "UPDATE authors SET name = 'N#{rng.rand(1_000_000)}' WHERE id = #{rng.rand(1..3)}" },
-    ->(rng) { "DELETE FROM taggings WHERE id % 3 = #{rng.rand(3)}" }
-  ].freeze
+  # How many answers of each are compared in `bin/test --all`: 100,000 in all.
+  SETTINGS = {
+    RandomSettings::Tables => 35_000, RandomSettings::Partitions => 15_000, RandomSettings::Replicas => 20_000,
+    RandomSettings::Notifications => 15_000, RandomSettings::NotifiedPartitions => 15_000
+  }.freeze
+  ANSWERS_OF_A_ROUND = 8 # plain, gzip, fetch and 304, of two processes
 
   # A store that returns values of other keys, cut ones, and anything, now and then.
   class LyingStore
@@ -96,25 +91,22 @@ class CacheFaultsTest < Minitest::Test
 
   def teardown
     Castellan.keeper = @before
-    @writers&.each(&:close)
     @notified&.close
+    @setting&.stop
     @versions&.uninstall(Library::TABLES)
   end
 
-  def test_random_writes_are_never_answered_stale
-    keepers = Array.new(2) { keeper(tiered) } # two processes
-    writers = @writers = Array.new(3) { RandomWriter.new(library.url, @rng) }
-    stale = Array.new(READS / 5) do
-      writers.sample(random: @rng).step { |rng| WRITES.sample(random: rng).call(rng) } if @rng.rand < 0.4
-      Castellan.keeper = keepers.sample(random: @rng)
-      viewer = VIEWERS.sample(random: @rng)
-      right = fresh(viewer)
-      wrong_answers(viewer, right) + keepers.map do |keeper|
-        Castellan.keeper = keeper
-        get(viewer, "gzip") == right
-      end.grep(false)
-    end.flatten
-    assert_empty stale
+  # Two processes answer as an application without a cache does, also to a client that sends the ETag of its last answer.
+  SETTINGS.each do |setting, answers|
+    define_method("test_random_writes_are_never_answered_stale_with_#{setting.name.demodulize.underscore}") do
+      @setting = setting.new(@rng, often: LARGE ? 10 : 5)
+      @app = app
+      keepers = @setting.versions.map { |versions| keeper(tiered, versions) }
+      rounds = LARGE ? (answers / @setting.places.size / ANSWERS_OF_A_ROUND.to_f).ceil : 30
+      stale = @setting.around { Array.new(rounds) { |number| stale_answers(keepers).map { |name| "#{name} in round #{number}" } } }
+      assert_empty stale.flatten, "SEED=#{@rng.seed}"
+      assert_operator @setting.unchanged.size, :<, 3, @setting.unchanged.inspect if LARGE
+    end
   end
 
   # pg_restore leaves the triggers enabled, but not ALWAYS: nothing is kept until they are installed again.
@@ -206,7 +198,7 @@ class CacheFaultsTest < Minitest::Test
 
   private
 
-  def library = Library.active_record(:postgres)
+  def library = @setting&.library || Library.active_record(:postgres)
 
   def command(program, *arguments)
     assert system(Castellan::TestServers.tool(program.to_s), *arguments, %i[out err] => File::NULL), program
@@ -256,16 +248,41 @@ class CacheFaultsTest < Minitest::Test
     body.to_ary.join
   end
 
+  # @return [Array<String>] see {#wrong_answers}
+  def stale_answers(keepers)
+    @setting.write if @rng.rand < 0.6
+    viewer = VIEWERS.sample(random: @rng)
+    keepers = keepers.shuffle(random: @rng)
+    @setting.places.flat_map do |place|
+      place.call do
+        right = fresh(viewer)
+        keepers.flat_map do |keeper|
+          Castellan.keeper = keeper
+          wrong_answers(viewer, right) + (revalidated?(viewer, right) ? [] : ["304"])
+        end
+      end
+    end
+  end
+
   # @return [Array<String>] what differed from the document that is written anew
   def wrong_answers(viewer, right = fresh(viewer))
     articles = library.models::Article
-    bytes = Castellan.cache.fetch("titles", depends_on: articles) { articles.order(:id).pluck(:title).join(",") }
-    { "plain" => get(viewer) == right, "gzip" => get(viewer, "gzip") == right,
-      "fetch" => bytes == articles.order(:id).pluck(:title).join(",") }
-      .reject { |_, same|
-      same
-    }.keys
+    bytes = Castellan.cache.fetch("titles", depends_on: articles, notified: @setting&.kind == :notified) { titles }
+    { "plain" => get(viewer) == right, "gzip" => get(viewer, "gzip") == right, "fetch" => bytes == titles }
+      .reject { |_, same| same }.keys
   end
+
+  # Sends the ETag that the viewer has got last, from whatever process and server.
+  def revalidated?(viewer, right)
+    etag, bytes = (@seen ||= {})[viewer]
+    response = request(viewer, "HTTP_IF_NONE_MATCH" => etag)
+    return bytes == right if response.status == 304
+
+    @seen[viewer] = [response["etag"], response.body.b]
+    response.status == 200 && response.body.b == right
+  end
+
+  def titles = library.models::Article.order(:id).pluck(:title).join(",")
 
   def fresh(viewer)
     keeper = Castellan.keeper
@@ -276,23 +293,32 @@ class CacheFaultsTest < Minitest::Test
   end
 
   def get(viewer, coding = nil)
-    response = Rack::MockRequest.new(@app).get("/articles?include=author,tags",
-                                               { "test.viewer" => viewer, "HTTP_ACCEPT_ENCODING" => coding }.compact)
+    response = request(viewer, "HTTP_ACCEPT_ENCODING" => coding)
     raise "#{response.status}: #{response.body[0, 200]}" unless response.status == 200
 
     coding && response["content-encoding"] ? Zlib.gunzip(response.body.b) : response.body.b
   end
 
+  def request(viewer, **fields)
+    Rack::MockRequest.new(@app).get("/articles?include=author,tags", { "test.viewer" => viewer, **fields }.compact)
+  end
+
   # Each viewer sees their own articles, and which of these they have read.
   def app
-    models = library.models
-    models.const_set(:FaultsArticleResource, resource(models)) unless models.const_defined?(:FaultsArticleResource)
-    models.const_set(:MarkedArticleResource, marked(models)) unless models.const_defined?(:MarkedArticleResource)
+    articles = resource_named(:FaultsArticleResource) { |models| resource(models) }
+    articles = resource_named(:NotifiedFaultsArticleResource) { Class.new(articles) { cache :notified } } if @setting&.kind == :notified
+    read = resource_named(:MarkedArticleResource) { |models| marked(models) }
+    article = library.models::Article
     Castellan.app do
-      resource models::FaultsArticleResource, at: "articles"
-      resource models::MarkedArticleResource, at: "marked", scope: ->((author, _)) { models::Article.where(author_id: author) }
+      resource articles, at: "articles"
+      resource read, at: "marked", scope: ->((author, _)) { article.where(author_id: author) }
       authenticate { |env| env["test.viewer"] }
     end
+  end
+
+  def resource_named(name)
+    models = library.models
+    models.const_defined?(name, false) ? models.const_get(name) : models.const_set(name, yield(models))
   end
 
   def marked(models)

@@ -2,13 +2,15 @@
 
 require "pg"
 
-# Another program that writes the library's tables: in transactions of every isolation level with savepoints, by COPY, with
-# triggers that are off, and between changes of the tables themselves.
+# Writes SQL in random transactions on a connection of its own, as another program does.
 #
-#   writer = RandomWriter.new(url, random)
-#   writer.step { |random| "UPDATE articles …" }   # one statement, or the begin or end of a transaction
+#   writer = RandomWriter.new(library.url, Random.new(17))
+#   writer.step { |random| "UPDATE articles SET title = '#{random.rand}'" }
+#   writer.change(RandomWriter::CHANGES.first)
+#   writer.finish                                                # commits or rolls back
 #
-# A statement that would wait for another writer, or that fails, ends its transaction.
+# Steps of several writers interleave in one thread: a statement that would wait for another writer, or that fails, ends its
+# transaction.
 class RandomWriter
   LEVELS = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"].freeze
   # Each ends by itself, because readers in the same thread would wait for its lock.
@@ -27,27 +29,43 @@ class RandomWriter
     "EXCEPTION WHEN OTHERS THEN UPDATE tags SET name = 'kept' WHERE id = 2; END $$"
   ].freeze
   REFUSED = [PG::LockNotAvailable, PG::TRSerializationFailure, PG::TRDeadlockDetected, PG::InFailedSqlTransaction, PG::UniqueViolation].freeze
-  private_constant :LEVELS, :CHANGES, :REFUSED
+  # What a change of partitions raises in the wrong state: a partition that is attached, or not, or has rows of another.
+  WRONG_STATE = [PG::WrongObjectType, PG::UndefinedTable, PG::DuplicateTable, PG::CheckViolation, PG::DatatypeMismatch].freeze
+  private_constant :LEVELS, :REFUSED, :WRONG_STATE
 
-  def initialize(url, random)
+  # @return [Array<String>] the changes that succeeded
+  attr_reader :changed
+
+  def initialize(url, random, changes: CHANGES)
     @connection = PG.connect(url)
     @connection.set_notice_processor { |_notice| nil }
     @connection.exec("SET lock_timeout = '5ms'")
     @random = random
+    @changes = changes
+    @changed = []
   end
 
   # @yieldparam random [Random]
   # @yieldreturn [String] SQL of a write
   def step
-    case @random.rand(8)
-    when 0 then open? ? finish : run("BEGIN ISOLATION LEVEL #{LEVELS.sample(random: @random)}")
-    when 1 then savepoint { yield @random }
-    when 2 then open? ? finish : change { yield @random }
-    when 3 then copy
-    else run(yield(@random))
+    attempt do
+      case @random.rand(8)
+      when 0 then open? ? end_transaction : run("BEGIN ISOLATION LEVEL #{LEVELS.sample(random: @random)}")
+      when 1 then savepoint { yield @random }
+      when 2 then change_or_write { yield @random }
+      when 3 then copy
+      else run(yield(@random))
+      end
     end
-  rescue *REFUSED
-    @connection.exec("ROLLBACK")
+  end
+
+  # @param sql [String] which leaves no transaction open
+  def change(sql)
+    attempt { run(sql) && @changed << sql }
+  end
+
+  def finish
+    attempt { end_transaction } if open?
   end
 
   def close
@@ -58,11 +76,19 @@ class RandomWriter
 
   def open? = @connection.transaction_status != PG::PQTRANS_IDLE
   def run(sql) = @connection.exec(sql)
-  def finish = run(@random.rand < 0.7 ? "COMMIT" : "ROLLBACK")
+  def end_transaction = run(@random.rand < 0.7 ? "COMMIT" : "ROLLBACK")
 
-  # Seldom, because every connection plans its statements anew after a change of a table.
-  def change
-    run(@random.rand(20).zero? ? CHANGES.sample(random: @random) : yield)
+  def attempt
+    yield
+  rescue *REFUSED, *WRONG_STATE
+    @connection.exec("ROLLBACK")
+  end
+
+  # Seldom changes, because every connection plans its statements anew after a change of a table.
+  def change_or_write
+    return end_transaction if open?
+
+    @random.rand(20).zero? ? change(@changes.sample(random: @random)) : run(yield)
   end
 
   def savepoint

@@ -29,8 +29,8 @@ class Library
 
   def initialize(database)
     @database = database
-    @url = Castellan::TestServers.postgres_url unless sqlite?
-    @models = Object.const_set("#{self.class}#{database.to_s.capitalize}", Module.new)
+    @url = database_url unless sqlite?
+    @models = Object.const_set("#{self.class.name[/\w+\z/]}#{database.to_s.capitalize}", Module.new)
     connect
     create
     declare
@@ -51,6 +51,8 @@ class Library
   private
 
   def sqlite? = @database == :sqlite
+
+  def database_url = Castellan::TestServers.postgres_url
 
   def path = File.join(DIRECTORY, "#{self.class}.sqlite3")
 

@@ -179,10 +179,11 @@ module Castellan
         "postgres://postgres@127.0.0.1:#{port}/#{database}"
       end
 
+      # @param settings [Array<String>] further ones of the primary
       # @return [Array(String, String)] the URLs of a new database on a new primary and on its streaming
       #   replica
-      def postgres_with_replica
-        primary = start_postgres
+      def postgres_with_replica(settings: [])
+        primary = start_postgres(settings: FAST + settings)
         run!(tool("createdb"), "-h", "127.0.0.1", "-p", primary.port.to_s, "-U", "postgres", "castellan")
         from = ["-h", "127.0.0.1", "-p", primary.port.to_s, "-U", "postgres"]
         replica = start_postgres { |data| run!(*as_postgres(tool("pg_basebackup"), "-D", data, *from, "-R", "-c", "fast")) }
