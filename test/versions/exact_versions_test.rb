@@ -483,8 +483,30 @@ class ExactVersionsActiveRecordPostgresTest < Minitest::Test
   include ExactVersionsOnPostgres
   include ExactVersionsOnActiveRecord
 
+  def test_a_database_that_fails_is_logged_once_per_outage_while_another_answers
+    in_another_shard do
+      run_sql("CREATE TABLE users (id integer)")
+      @versions.install(%w[users])
+      2.times do |outages|
+        assert users
+        run_sql("ALTER TABLE castellan_versions RENAME TO gone")
+        3.times { assert_nil(users) && at_home { assert users } }
+        assert_equal outages + 1, @lines.size, @lines.inspect
+        run_sql("ALTER TABLE gone RENAME TO castellan_versions")
+      end
+    end
+  end
+
   private
 
+  def in_another_shard(&)
+    source.connection_handler.establish_connection(Castellan::TestServers.postgres_url, owner_name: source, shard: :other)
+    ActiveRecord::Base.connected_to(shard: :other, &)
+  ensure
+    source.connection_handler.remove_connection_pool(source.name, shard: :other)
+  end
+
+  def at_home(&) = ActiveRecord::Base.connected_to(shard: :default, &)
   def configuration = url
 end
 

@@ -32,12 +32,14 @@ module Castellan
 
       # @param source [Class, Object] ActiveRecord::Base or a subclass, or a Sequel::Database
       # @param prepared [Boolean] false behind a pooler that does not support prepared statements
-      # @param log [#call, nil] called once per outage if the database fails; default standard error
+      # @param log [#call, nil] called once per database and outage if it fails; default standard error
       def initialize(source, prepared: true, log: nil)
         @connections = RawConnections.for(source)
         @prepared = prepared
         @log = log || ->(line) { warn(line) }
-        @failed = false
+        @failed = ObjectSpace::WeakMap.new # database => whether it fails, see RawConnections
+        @any_failed = false
+        @lock = Mutex.new
         @ready = ObjectSpace::WeakMap.new
         @parts = ObjectSpace::WeakMap.new
         @statements = BoundedCache.new(limit: LIMIT)
@@ -53,8 +55,7 @@ module Castellan
 
         dependencies.any?(&:value) ? read { |raw| of_rows(raw, dependencies) } : of_tables(dependencies)
       rescue reader.class::ERROR => error
-        @log.call("castellan: answers are not cached, because the version cannot be read: #{error.message}") unless @failed
-        @failed = true
+        @log.call("castellan: answers are not cached, because the version cannot be read: #{error.message}") if note(true)
         yield error if block_given?
         nil
       end
@@ -135,7 +136,19 @@ module Castellan
       end
 
       def read
-        @connections.with { |raw| ready?(raw) ? yield(raw) : nil }.tap { @failed = false if @failed }
+        @connections.with { |raw| ready?(raw) ? yield(raw) : nil }.tap { note(false) if @any_failed }
+      end
+
+      # @param failed [Boolean] whether the database of this thread fails
+      # @return [Boolean] whether it did not before
+      def note(failed)
+        database = @connections.database
+        @lock.synchronize do
+          before = @failed[database]
+          @failed[database] = failed
+          @any_failed = @failed.values.any?
+          !before
+        end
       end
 
       # Checks that the counters exist: otherwise the SELECT fails and aborts a transaction on PostgreSQL. Once

@@ -57,6 +57,9 @@ module Castellan
             model.connection_pool.equal?(@model.connection_pool)
         end
 
+        # @return [Object] stands for the database of the current role and shard
+        def database = @model.connection_pool.db_config
+
         # @yieldparam raw [PG::Connection, SQLite3::Database]
         def with
           return yield(@model.connection.raw_connection) unless @model.respond_to?(:with_connection)
@@ -125,6 +128,9 @@ module Castellan
 
       # Connections of Sequel.
       class SequelConnections
+        # @return [Sequel::Database]
+        attr_reader :database
+
         def initialize(database)
           @database = database
         end
