@@ -205,6 +205,15 @@ class HTTPCachePartsTest < Minitest::Test
     assert_equal ["234", true], world.get("/", { "Range" => "bytes=2-4" }).then { |got| [got.body, got.hit?] }
   end
 
+  # The answer to If-Range has too few fields to be stored alone (RFC 9110 §15.3.7).
+  def test_a_part_that_would_become_too_long_together_is_not_stored_alone
+    world = Castellan::CachedApplication.new(max_body: 5) { |env| part(env) }
+    world.get("/", { "Range" => "bytes=0-3" })
+    world.get("/", { "Range" => "bytes=4-7", "If-Range" => FIELDS["etag"] })
+    assert_equal [["0123", true], ["4567", false]],
+                 %w[0-3 4-7].map { |range| world.get("/", { "Range" => "bytes=#{range}" }).then { |got| [got.body, got.hit?] } }
+  end
+
   # Random ranges of a content that changes: each answer is what the application would send.
   def test_random_ranges_are_those_of_one_version
     random = Random.new(Minitest.seed)

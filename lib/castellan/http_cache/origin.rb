@@ -295,16 +295,19 @@ module Castellan
       # @return [Shared, nil]
       def store(received, policy, content)
         received.fields["content-length"] ||= content.bytesize.to_s unless received.status == 204
-        policy, content = combined(received, policy, content) if received.status == 206
+        policy, content = combined(received, policy, content) || return if received.status == 206
         tags = tags(received.request, policy.fields, received.requested_at) or return
         share(received, policy, policy.build(content, tags: tags))
       end
 
-      # @return [Array(StoragePolicy, String)] of the part together with the stored one
+      # @return [Array(StoragePolicy, String), nil] of the part together with the stored one, or of the part alone
+      #   if that would be too long or may not be stored; nil if the part may not be stored alone
       def combined(received, policy, content)
         status, fields, whole = Parts.combined(received.found.stored, received.fields, content)
         together = policy(received, status, fields)
-        together.storable? && whole.bytesize <= @options.max_body ? [together, whole] : [policy, content]
+        return [together, whole] if together.storable? && whole.bytesize <= @options.max_body
+
+        [policy, content] unless received.request.original.key?("HTTP_IF_RANGE")
       end
 
       def share(received, policy, stored, replaced: nil)
