@@ -66,8 +66,9 @@ module PurgeRefreshContract
     assert_equal "public, s-maxage=600", get("/tags/3").first["cache-control"]
     random = Random.new(1)
     long = Array.new(2_000) { random.bytes(4).unpack1("H*") }.join(",")[0, 6_000]
-    [{ "HTTP_ACCEPT" => "application/vnd.api+json, text/x;a=\"#{long}\"" }, { "HTTP_HOST" => "\xff".b }].each do |fields|
-      response = request("GET", "/tags/3", **fields)
+    [{ "HTTP_ACCEPT" => "application/vnd.api+json, text/x;a=\"#{long}\"" }, { "HTTP_HOST" => "\xff".b }, { "HTTP_HOST" => nil },
+     { "REQUEST_URI" => "http://example.org/tags/3" }, { "REQUEST_URI" => "/tags/3#x" }].each do |fields|
+      response = request("GET", "/tags/3", **fields.transform_keys(&:to_sym))
       assert_equal [200, "public, no-cache", nil], [response.status, response["cache-control"], response["surrogate-key"]]
     end
   end
@@ -98,6 +99,8 @@ module PurgeRefreshContract
   end
 
   private
+
+  def request(method, path, **fields) = super(method, path, HTTP_HOST: "example.org", **fields)
 
   def purge(proxies)
     purge = @purge = Castellan::Purge.new(journal.source, proxies, again_after: nil, log: ->(_line) {})

@@ -2,7 +2,7 @@
 
 module Castellan
   class Purge
-    # Reads and writes the tables `castellan_purges` and `castellan_urls`. Thread-safe.
+    # Reads and writes the tables `castellan_purges` and `castellan_urls` of the primary database. Thread-safe.
     #
     # `castellan_purges` has the notes of the triggers; `castellan_urls` has the URLs of documents, for
     # proxies that cannot purge by tags.
@@ -17,7 +17,7 @@ module Castellan
 
       # @param source [Class, Object] ActiveRecord::Base or a Sequel::Database
       def initialize(source)
-        @connections = Versions::RawConnections.for(source)
+        @connections = Versions::RawConnections.for(source, writing: true)
       end
 
       # @param tables [Hash{String => Array<Array<String>>}] table => the columns of each id
@@ -92,8 +92,8 @@ module Castellan
         @room = @connections.with { |raw| rows(raw, "SELECT count(*) FROM castellan_urls") }.flatten.first.to_i < MOST_ROWS
       end
 
-      # Deletes URLs that were not rendered for 30 days, because no proxy keeps a document so long. Runs at
-      # most once an hour.
+      # Deletes URLs that were noted 30 days ago (docs/proxies.md, "A purge can miss"). Runs at most once an
+      # hour.
       def forget_urls
         now = Clock.monotonic_ns
         return if @forgotten && now - @forgotten < FORGET_EVERY

@@ -14,7 +14,7 @@ module Castellan
     # the request to the application and replaces the old document. The table `castellan_urls` keeps the URLs.
     class Refresh
       LONGEST = 2_500 # bytes of a URL and its fields: an index of PostgreSQL takes 2,704
-      URL = /\A[\x21-\x7e]*\z/n
+      URL = %r{\A/[\x21-\x22\x24-\x7e]*\z}n # neither in the absolute form nor with a fragment
       NEGOTIATED = %w[accept accept-encoding].freeze # in the key of nginx, also without Vary
       private_constant :LONGEST, :URL, :NEGOTIATED
 
@@ -36,7 +36,8 @@ module Castellan
       def notes?(env, vary)
         path = path(env)
         fields = fields(env, vary)
-        path.match?(URL) && fields.values.all?(&:ascii_only?) && path.bytesize + JSON.generate(fields).bytesize <= LONGEST
+        path.match?(URL) && fields.key?("host") && fields.values.all?(&:ascii_only?) &&
+          path.bytesize + JSON.generate(fields).bytesize <= LONGEST
       end
 
       # Stores the URL of a document that the proxy may store.
@@ -64,7 +65,9 @@ module Castellan
         request
       end
 
+      # @return [String] as the client wrote it, which is the proxy's key, if the server tells
       def path(env)
+        written = env["REQUEST_URI"] and return written.b
         path = "#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}".b
         env["QUERY_STRING"].to_s.empty? ? path : path << "?" << env["QUERY_STRING"].b
       end

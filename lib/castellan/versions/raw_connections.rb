@@ -18,11 +18,14 @@ module Castellan
       DIALECTS = { /postg/i => :postgres, /sqlite/i => :sqlite }.freeze
       private_constant :DIALECTS
 
+      # @param writing [Boolean] whether to use the primary database, also where queries go to a replica
       # @return [ActiveRecordConnections, SequelConnections]
       # @raise [ConfigurationError] for any other source
-      def self.for(source)
-        return ActiveRecordConnections.new(source) if source.respond_to?(:connection_pool)
-        return SequelConnections.new(source) if source.respond_to?(:log_connection_yield) && source.respond_to?(:synchronize)
+      def self.for(source, writing: false)
+        return ActiveRecordConnections.new(source, writing: writing) if source.respond_to?(:connection_pool)
+
+        sequel = source.respond_to?(:log_connection_yield) && source.respond_to?(:synchronize)
+        return SequelConnections.new(source, writing: writing) if sequel
 
         raise ConfigurationError, "versions need ActiveRecord::Base (or a class of it) or a Sequel::Database, got #{source.inspect}"
       end
@@ -39,8 +42,9 @@ module Castellan
         EVENT = "sql.active_record"
         private_constant :EVENT
 
-        def initialize(model)
+        def initialize(model, writing: false)
           @model = model
+          @writing = writing
         end
 
         # @return [Symbol]
@@ -61,15 +65,8 @@ module Castellan
         def database = @model.connection_pool.db_config
 
         # @yieldparam raw [PG::Connection, SQLite3::Database]
-        def with
-          return yield(@model.connection.raw_connection) unless @model.respond_to?(:with_connection)
-
-          @model.with_connection do |connection|
-            yield connection.raw_connection
-          rescue StandardError
-            drop_broken(connection)
-            raise
-          end
+        def with(&block)
+          in_role { connected(&block) }
         end
 
         # Returns the search path without a query.
@@ -99,10 +96,29 @@ module Castellan
 
         # Runs the statements in one transaction.
         def execute(statements)
-          @model.transaction { statements.each { |sql| @model.connection_pool.with_connection { |connection| connection.execute(sql) } } }
+          in_role do
+            @model.transaction { statements.each { |sql| @model.connection_pool.with_connection { |connection| connection.execute(sql) } } }
+          end
         end
 
         private
+
+        def in_role(&block)
+          return yield unless @writing && ActiveRecordThread.connected_elsewhere?
+
+          ::ActiveRecord::Base.connected_to(role: ::ActiveRecord.writing_role, prevent_writes: false, &block)
+        end
+
+        def connected
+          return yield(@model.connection.raw_connection) unless @model.respond_to?(:with_connection)
+
+          @model.with_connection do |connection|
+            yield connection.raw_connection
+          rescue StandardError
+            drop_broken(connection)
+            raise
+          end
+        end
 
         # ActiveRecord does not see the driver's error and would reuse the connection.
         def drop_broken(connection)
@@ -131,8 +147,9 @@ module Castellan
         # @return [Sequel::Database]
         attr_reader :database
 
-        def initialize(database)
+        def initialize(database, writing: false)
           @database = database
+          @writing = writing
         end
 
         # @return [Symbol]
@@ -149,7 +166,7 @@ module Castellan
         # Reads from the server that datasets read from, because a replica may be behind.
         # @yieldparam raw [PG::Connection, SQLite3::Database]
         def with(&block)
-          @database.synchronize(:read_only, &block)
+          in_role { @database.synchronize(@writing ? :default : :read_only, &block) }
         end
 
         # @return [String, nil] "", because Sequel does not know the search path of a connection; nil in a
@@ -171,7 +188,14 @@ module Castellan
 
         # Runs the statements in one transaction.
         def execute(statements)
-          @database.transaction { statements.each { |sql| @database.run(sql) } }
+          in_role { @database.transaction { statements.each { |sql| @database.run(sql) } } }
+        end
+
+        private
+
+        # The extension server_block sends the default server's statements to another one.
+        def in_role(&block)
+          @writing && @database.respond_to?(:with_server) ? @database.with_server(:default, &block) : yield
         end
       end
     end
