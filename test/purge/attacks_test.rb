@@ -16,6 +16,8 @@ class PurgeAttacksTest < Minitest::Test
     { "Forwarded" => "host=evil.org;proto=https" }, { "X-Forwarded-Proto" => "https" },
     { "X-Forwarded-Scheme" => "https" }, { "X-Forwarded-Ssl" => "on" }, { "X-Forwarded-Port" => "1337" },
     { "X-Forwarded-Prefix" => "/evil" },
+    *%w[X_Forwarded_Host X-Forwarded_Host X_Host].map { |name| { name => "evil.org" } }, # the same names for Rack
+    { "X_Original_URL" => "/evil" }, { "Accept_Encoding" => "gzip" }, { "Accept_Language" => "x-evil" },
     { "X-Original-URL" => "/evil" }, { "X-Rewrite-URL" => "/evil" }, { "X-HTTP-Method-Override" => "DELETE" },
     { "Host" => "evil.org" }, { "Accept-Language" => "x-evil" }, { "Origin" => "http://evil.org" },
     { "Accept-Encoding" => "gzip" }, { "Accept-Encoding" => "evil, gzip;q=0.1" },
@@ -34,6 +36,7 @@ class PurgeAttacksTest < Minitest::Test
           @attacks = 0
           assert_not_poisoned(proxy, origin)
           assert_not_deceived(proxy, origin)
+          assert_keeps_cookies_apart(proxy)
           assert_equal "403", purge(proxy).code if kind == "varnish"
         end
       end
@@ -53,7 +56,7 @@ class PurgeAttacksTest < Minitest::Test
       authenticate { |env| env["HTTP_AUTHORIZATION"] }
       resource post, scope: ->(viewer) { viewer ? post.definition.model : post.definition.model.none }
     end
-    urls = { "/echo" => method(:echo), "/account" => method(:account), "/api" => open, "/private" => private }
+    urls = { "/echo" => method(:echo), "/cookie" => method(:cookie), "/account" => method(:account), "/api" => open, "/private" => private }
     Castellan::TestServers.puma(Rack::URLMap.new(urls), &block)
   end
 
@@ -63,6 +66,11 @@ class PurgeAttacksTest < Minitest::Test
     text = [request.url, request.body&.read, *env.values_at(*names)].inspect
     [200, { "content-type" => "application/json", "cache-control" => "public, s-maxage=60",
             "vary" => "accept-language, origin" }, [text]]
+  end
+
+  def cookie(env)
+    [200, { "content-type" => "application/json", "cache-control" => "public, s-maxage=60",
+            "set-cookie" => "viewer=#{env["HTTP_X_VIEWER"]}" }, ["{}"]]
   end
 
   # Ignores the end of the path, and does not say that its documents are private.
@@ -96,6 +104,11 @@ class PurgeAttacksTest < Minitest::Test
       refute_match(/victim|"id"/, expected.body) unless mount == "/api"
       2.times { assert_same_response expected, request(proxy, mount + path, fields), mount + path }
     end
+  end
+
+  def assert_keeps_cookies_apart(proxy)
+    cookies = %w[one two].map { |viewer| request(proxy, "/cookie", { "Accept" => "*/*", "X-Viewer" => viewer })["set-cookie"] }
+    assert_equal %w[viewer=one viewer=two], cookies
   end
 
   def assert_same_response(expected, response, message)

@@ -192,6 +192,6 @@ class PurgeDirectivesTest < Minitest::Test
   end
 
   def get(url, name, fields = {})
-    Net::HTTP.get_response(URI("#{url}/#{name}"), "accept" => "application/json, */*", **fields)
+    Net::HTTP.get_response(URI("#{url}/#{name}"), "accept" => "*/*", **fields)
   end
 end

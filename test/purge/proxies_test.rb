@@ -83,7 +83,11 @@ class PurgeProxiesTest < Minitest::Test
 
   def test_varnish_purges_a_url_for_its_purgers_alone
     serve do |port|
-      with_proxy("varnish", port) { |url| check_purge_of_a_url(url) }
+      with_proxy("varnish", port) do |url|
+        check_purge_of_a_url(url)
+        assert_equal "403", purge("#{url}/tags/2", "x-forwarded-for" => "192.0.2.7").code, "a client of a TLS proxy on this machine"
+        check_host_in_upper_case(url)
+      end
       with_proxy("varnish", port, "--purger", "192.0.2.1") do |url|
         tag_name(url, 2)
         assert_equal "403", purge("#{url}/tags/2").code
@@ -203,7 +207,11 @@ class PurgeProxiesTest < Minitest::Test
         %w[one two].each do |name|
           @journal.run("UPDATE tags SET name = '#{name}' WHERE id = 3")
           @purge.call
-          %w[/tags/3 /tags].product(VARIANTS).each { |path, fields| 2.times { assert_equal name, variant(url + path, fields), kind } }
+          %w[/tags/3 /tags /tags/3?].product(VARIANTS).each { |path, fields|
+            2.times {
+              assert_equal name, variant(url + path, fields), kind
+            }
+          }
         end
         assert_includes @varied, "accept, accept-encoding", "the list is compressed"
         @purge.uninstall(@tag)
@@ -276,6 +284,14 @@ class PurgeProxiesTest < Minitest::Test
     ask.call
     assert_equal %w[/tags/2 /tags/2], drained
     assert_equal "200", purge("#{url}/unknown").code
+  end
+
+  def check_host_in_upper_case(url)
+    get("#{url}/tags/2", "host" => "example.org")
+    assert_equal "200", purge("#{url}/tags/2", "host" => "EXAMPLE.org").code
+    drained
+    get("#{url}/tags/2", "host" => "example.org")
+    assert_equal %w[/tags/2], drained
   end
 
   def purge(url, fields = {})

@@ -25,8 +25,10 @@ module Castellan
       # them, so one client could change the URLs in the documents of others.
       UNKEYED = %w[Forwarded X-Forwarded-Host X-Forwarded-Port X-Forwarded-Prefix X-Forwarded-Scheme
                    X-Forwarded-Server X-Forwarded-Ssl X-Host X-Original-Host X-Original-URL X-Rewrite-URL].freeze
+      # Varnish compares these fields with Vary or has them in the key, under this spelling alone.
+      NEGOTIATED = %w[Accept-Encoding Accept-Language X-Requested-With X-Forwarded-Proto].freeze
       PURGERS = { "nginx" => :Refresh, "haproxy" => :Refresh, "varnish" => :Varnish }.freeze
-      private_constant :KINDS, :URL, :PATH, :ADDRESS, :PORTS, :UNKEYED, :PURGERS
+      private_constant :KINDS, :URL, :PATH, :ADDRESS, :PORTS, :UNKEYED, :NEGOTIATED, :PURGERS
 
       def self.summary = "prints a configuration of nginx, Varnish or HAProxy in front of an application"
 
@@ -37,9 +39,13 @@ module Castellan
         raise WrongArguments, "name one file, not #{[file, *others].join(" ")}" if others.any?
 
         check_options(kind, file)
-        file ? declared(kind, mounted(file)) : @places = []
-        @out.puts ERB.new(File.read(File.join(__dir__, "proxy_command", "#{kind}.erb")), trim_mode: "-").result(binding)
+        @places = []
+        file ? redirected { declared(kind, mounted(file)) } : write_configuration(kind)
         0
+      end
+
+      def write_configuration(kind)
+        @out.puts ERB.new(File.read(File.join(__dir__, "proxy_command", "#{kind}.erb")), trim_mode: "-").result(binding)
       end
 
       def check_options(kind, file)
@@ -50,15 +56,19 @@ module Castellan
         raise WrongArguments, "--at needs the application's config.ru" if @at && file.nil?
       end
 
-      # Boots the application, which may print while it boots. That must not become part of the configuration.
+      # What the application prints, also in a thread or at exit, must not become part of the configuration.
+      def redirected
+        return yield unless @out.equal?($stdout)
+
+        @out = $stdout.dup
+        $stdout.reopen($stderr)
+        yield
+      end
+
       # @return [MountedApps]
       def mounted(file)
         load_doctor
-        out = $stdout.dup if @out.equal?($stdout)
-        $stdout.reopen($stderr) if out
         MountedApps.boot(file, environment: @environment, at: @at)
-      ensure
-        $stdout.reopen(out) if out
       end
 
       # Reads what the apps declare.
@@ -67,8 +77,10 @@ module Castellan
         @err.puts "castellan proxy: #{mounted.notice}" if mounted.notice
         places = Places.new(mounted.to_a)
         @only = places.paths if @rest && @only.empty?
+        @root = places.root
         @places = places.within(@only)
         mounted.to_a.filter_map { |_, app| app.purge }.uniq.each { |purge| check_purge(kind, purge) }
+        write_configuration(kind)
       end
 
       # An application's own object may purge anything.
@@ -140,6 +152,12 @@ module Castellan
 
       def refuse(value, reason)
         raise OptionParser::InvalidArgument, "#{value.inspect}: #{reason}"
+      end
+
+      # @return [Array<String>] the field's name with "-" or "_" in each place, which are the same for Rack
+      def spellings(name)
+        first, *others = name.split("-")
+        others.reduce([first]) { |names, part| names.flat_map { |start| ["#{start}-#{part}", "#{start}_#{part}"] } }
       end
 
       def host(url) = URI.parse(url).host

@@ -35,10 +35,13 @@ module Castellan
         #   no place of its own
         def to_a = @places.reject { |place| place.path.empty? }
 
+        # @return [Place, nil] of a resource with the path "/"
+        def root = @places.find { |place| place.path.empty? }
+
         # @return [Array<String>] all paths that go to Castellan
         # @raise [Castellan::Error] if a resource has the path "/"
         def paths
-          raise Error, "a resource has the path /, so nothing would go to --rest; write at: in its declaration" if to_a.size < @places.size
+          raise Error, "a resource has the path /, so nothing would go to --rest; write at: in its declaration" if root
 
           @places.map(&:path) + @mounted.flat_map { |prefix, app| app.other_paths.map { |path| checked("#{prefix}#{path}") } }
         end
