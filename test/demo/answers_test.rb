@@ -36,6 +36,20 @@ class AnswersTest < Minitest::Test
     end
   end
 
+  # /garbage is right without compression, and /fresh does not change while @frozen.
+  def test_an_answer_is_compared_as_the_load_gets_it
+    assert_raises(Castellan::Error) { checked("/garbage", headers: { "Accept-Encoding" => "gzip" }) { flunk } }
+    checked("/garbage") { |answers, step, exchange| assert_nil answers.check_edit(step, exchange) }
+  end
+
+  def test_an_edit_without_effect_is_an_error
+    @frozen = true
+    checked("/fresh") do |answers, step, exchange|
+      error = assert_raises(Castellan::Error) { answers.check_edit(step, exchange) }
+      assert_equal "small: the edit changes nothing in cached", error.message
+    end
+  end
+
   private
 
   def checked(path, **keys)
@@ -55,19 +69,20 @@ class AnswersTest < Minitest::Test
   def call(env)
     return change(env) if env["REQUEST_METHOD"] == "PUT"
     return [304, {}, []] if env["HTTP_IF_NONE_MATCH"]
+    return [200, { "content-encoding" => "gzip" }, ["garbage"]] if env["PATH_INFO"] == "/garbage" && env["HTTP_ACCEPT_ENCODING"] == "gzip"
 
     [200, { "content-type" => "application/json", "etag" => '"1"' }, [JSON.generate(name: title(env["PATH_INFO"]))]]
   end
 
   def change(env)
-    @title = JSON.parse(env["rack.input"].read)["name"]
+    @title = JSON.parse(env["rack.input"].read)["name"] unless @frozen
     @asked_since = 0
     [200, { "content-type" => "application/json" }, ["{}"]]
   end
 
   # "/late" shows a change from the third request on.
   def title(path)
-    return @title if path == "/fresh"
+    return @title if %w[/fresh /garbage].include?(path)
     return "old" unless path == "/late"
 
     (@asked_since += 1) > 2 ? @title : { "old" => "new", "new" => "old" }.fetch(@title)

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "zlib"
+
 module Castellan
   module Demo
     # Checks what the steps of a story answer, before and after a change.
@@ -24,7 +26,7 @@ module Castellan
       # @return [Hash{Symbol => String}] how a published step is wrong
       # @raise [Error] if a corrected step is wrong
       def check(step, exchange)
-        @bodies[step.id] = exchange.get(step.get).body
+        @bodies[step.id] = content(answer(step, exchange))
         return { wrong: wrong(step, exchange) } if step.told
 
         difference = difference(step, body(step.id), exchange)
@@ -51,12 +53,26 @@ module Castellan
       def check_edit(step, exchange)
         return if @story.edit.nil? || step.told || step.compared_with.nil?
 
-        before = exchange.get(step.get)
-        edit(exchange) { shown(step, exchange, before) }
+        before = answer(step, exchange)
+        expected = expected(step, exchange).first
+        edit(exchange) do
+          raise Error, "#{@story.name}: the edit changes nothing in #{step.id}" if expected(step, exchange).first == expected
+
+          shown(step, exchange, before)
+        end
         shown(step, exchange, before)
       end
 
       private
+
+      # As the load asks: in gzip, if that is what the step is about.
+      def answer(step, exchange, headers = {}) = exchange.get(step.get, { **step.headers.to_h, **headers })
+
+      def content(response)
+        response["content-encoding"] == "gzip" ? Zlib.gunzip(response.body.b) : response.body
+      rescue Zlib::Error => error
+        raise Error, "the answer is not gzip: #{error.message}"
+      end
 
       def shown(step, exchange, before)
         deadline_ns = Clock.monotonic_ns + (step.late * 1_000_000_000)
@@ -69,8 +85,8 @@ module Castellan
 
       # The body that a client shows: after a 304, the one that it has.
       def held(step, exchange, before)
-        again = exchange.get(step.get, step.conditional ? exchange.conditions(before) : {})
-        again.is_a?(Net::HTTPNotModified) ? before.body : again.body
+        again = answer(step, exchange, step.conditional ? exchange.conditions(before) : {})
+        content(again.is_a?(Net::HTTPNotModified) ? before : again)
       end
 
       # The last request undoes the first, so that the page does not change.
@@ -87,20 +103,23 @@ module Castellan
 
       # @return [String, nil] how the body that a client still gets after a change is wrong
       def wrong_after(step, exchange)
-        before = exchange.get(step.get)
+        before = answer(step, exchange)
         exchange.change(step.wrong_after)
         difference(step, held(step, exchange, before), exchange)
       ensure
         exchange.change(step.wrong_after, step.wrong_after.fetch("restore"))
       end
 
-      # Requests the step without Castellan again if the same server has it, because the data may have changed.
       def difference(step, sent, exchange)
-        reference, differs = @story.without_castellan(step)
-        return unless reference
+        expected, differs = expected(step, exchange)
+        Comparison.new(expected, sent, differs: differs).difference if expected
+      end
 
-        expected = reference.app == step.app ? exchange.get(reference.get).body : body(reference.id)
-        Comparison.new(expected, sent, differs: differs).difference
+      # Requests the step without Castellan again if the same server has it, because the data may have changed.
+      # @return [Array(String, Array<String>), nil] its body, and the patterns of what may differ
+      def expected(step, exchange)
+        reference, differs = @story.without_castellan(step)
+        [reference.app == step.app ? exchange.get(reference.get).body : body(reference.id), differs] if reference
       end
     end
   end

@@ -76,10 +76,9 @@ module Castellan
         log = File.join(directory, "#{name}.log")
         pid = Child.start({}, [path(name), *yield(port)], out: log, err: %i[child out])
         Child.wait_for(port, pid, NAMES.fetch(name), log)
-        [pid, port]
-      rescue Error
-        Child.stop(pid)
-        raise
+        started = [pid, port]
+      ensure
+        Child.stop(pid) unless started # also after Ctrl-C
       end
 
       def while_running(pid)
