@@ -88,12 +88,26 @@ module Castellan
     # @param plan [Plan::FetchPlan]
     # @param key [String]
     # @param coding [String, nil] the content coding; nil: uncompressed
+    # @param of [Document::Rendering::Written, nil] for a coding of a document that expires: the document
     # @return [Document::Rendering::Written, nil] frozen; nil if the store does not have it
-    def kept(plan, key, coding)
+    def kept(plan, key, coding, of: nil)
       holes = plan.holes.size
       return @layer.decoded(key) { |entry| load(entry, holes).freeze } unless coding
 
-      @forms.decoded("#{key}.#{coding}") { |entry| load(entry, holes, form: true).freeze }
+      @forms.decoded(of ? "#{key}.#{of.made_ms}.#{coding}" : "#{key}.#{coding}") { |entry| load(entry, holes, form: true).freeze }
+    end
+
+    # Reads a document that expires.
+    # @param plan [Plan::FetchPlan]
+    # @param key [String]
+    # @param expires_in [Numeric] seconds
+    # @return [Document::Rendering::Written, nil] frozen; nil as well if it has expired, or if it may have to be
+    #   computed early (see {Cache::DocumentLayer})
+    def kept_for_now(plan, key, expires_in)
+      kept = @layer.decoded(key) do |entry|
+        load(entry, plan.holes.size).tap { |written| written&.until_ms = entry.surely_fresh_until_ms(expires_in) }.freeze
+      end
+      kept if kept && Clock.wall_ms < kept.until_ms
     end
 
     # @param kind [Symbol] :exact or :notified
@@ -172,8 +186,10 @@ module Castellan
     # @return [Document::Rendering::Written] its key is that of the previous version if it is served stale
     def fetch(rendering, key)
       written = nil
-      entry = @layer.find(key, freshness: freshness(rendering.definition), latest: latest(rendering)) { dump(written = rendering.write) }
-      return written || rendering.write unless entry
+      entry = @layer.find(key, freshness: freshness(rendering.definition), latest: latest(rendering)) do
+        dump(written = write(rendering))
+      end
+      return written || write(rendering) unless entry
 
       if written && entry.key == key
         written.key = key
@@ -181,7 +197,7 @@ module Castellan
         return written
       end
 
-      load(entry, rendering.plan.holes.size) || written || rendering.write
+      load(entry, rendering.plan.holes.size) || written || write(rendering)
     end
 
     # @param rendering [Document::Rendering]
@@ -245,6 +261,11 @@ module Castellan
 
     private
 
+    # A document that expires is written again with the same key, perhaps with other bytes.
+    def write(rendering)
+      rendering.write.tap { |written| written.tag = Digest::SHA256.base64digest(written.body) if rendering.definition.caching.expires_in }
+    end
+
     def versions(kind) = kind == :notified ? @versions : @exact
 
     def freshness(definition)
@@ -290,18 +311,19 @@ module Castellan
     # @return [String, nil] nil if an id contains NUL, the separator of ids
     def dump(written)
       sums = written.sums ? { sums: written.sums } : {}
-      Cache::Envelope.new(body: written.body, found: written.found, **written.blanks.to_h, **sums).dump
+      Cache::Envelope.new(body: written.body, found: written.found, tag: written.tag, **written.blanks.to_h, **sums).dump
     end
 
     # Returns nil, a miss, for bytes in another format or with wrong numbers of holes.
     # @param form [Boolean] whether the bytes are compressed; with holes, they then have checksums
     def load(entry, count, form: false)
       kept = Cache::Envelope.load(entry.bytes) or return
-      return Document::Rendering::Written.new(kept.body, nil, kept.found, entry.key, entry.made_ms) unless kept.cuts
-      return if kept.numbers.max >= count || kept.sums.empty? == form
+      if kept.cuts
+        return if kept.numbers.max >= count || kept.sums.empty? == form
 
-      blanks = Serialize::Blanks.new(kept.cuts, kept.numbers, kept.ids)
-      Document::Rendering::Written.new(kept.body, blanks, kept.found, entry.key, entry.made_ms, (kept.sums if form))
+        blanks = Serialize::Blanks.new(kept.cuts, kept.numbers, kept.ids)
+      end
+      Document::Rendering::Written.new(kept.body, blanks, kept.found, entry.key, entry.made_ms, (kept.sums if form && blanks), kept.tag)
     end
   end
 end

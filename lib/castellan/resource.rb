@@ -397,7 +397,8 @@ module Castellan
 
       # Caches the documents of this resource in the configured store.
       #
-      #   cache :exact, expires_in: 12.hours
+      #   cache :exact
+      #   cache :exact, expires_in: 60                                  # a block reads the clock
       #   cache :exact, stale_while_revalidate: 5, stale_if_error: 60   # may serve the previous version
       # @param kind [Symbol] :exact serves a cached document until one of its tables changes. :notified serves
       #   it until the process is notified of the change, some milliseconds later, without querying the

@@ -14,12 +14,14 @@ class CacheEnvelopeTest < Minitest::Test
 
   def test_every_part_but_the_body_is_optional
     loaded = Envelope.load(Envelope.new(body: "").dump)
-    assert_equal ["", true, nil, [], []], [loaded.body, loaded.found, loaded.cuts, loaded.numbers, loaded.ids]
+    assert_equal ["", true, nil, [], [], nil], [loaded.body, loaded.found, loaded.cuts, loaded.numbers, loaded.ids, loaded.tag]
+    tagged = [Envelope.new(body: "b", tag: "t"), kept(tag: "t")].map { |one| Envelope.load(one.dump) }
+    assert_equal [["t", nil], ["t", kept.cuts]], tagged.map { |one| [one.tag, one.cuts] }
   end
 
   def test_anything_else_is_a_miss
     bytes = kept.dump
-    [nil, "", "x", "{}", bytes[0..-2], "#{bytes}x".b, "CF#{bytes[2..]}".b, bytes.sub("CE\x04".b, "CE\x03".b),
+    [nil, "", "x", "{}", bytes[0..-2], "#{bytes}x".b, "CF#{bytes[2..]}".b, bytes.sub("CE\x05".b, "CE\x04".b),
      Random.bytes(200)].each do |other|
       assert_nil Envelope.load(other), other.inspect
     end

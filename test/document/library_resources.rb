@@ -44,7 +44,7 @@ class ArticleResource < Castellan::Resource
 end
 
 class KeptArticleResource < ArticleResource
-  cache :exact, expires_in: 60
+  cache :exact
 end
 
 class KeptAuthorResource < AuthorResource

@@ -117,9 +117,25 @@ class HitsTest < Minitest::Test
     cache :exact
   end
 
-  RESOURCES = [LetterResource, FlaggedResource, VersionedResource, HiddenResource, ScopedResource, ChangedResource, LocalResource,
-               NestedResource, NotedResource, MarkedResource].freeze
-  TYPES = %w[letters flagged versioned hidden scoped changed local nested].freeze
+  # Its bytes may differ each time it is written.
+  class ExpiringResource < LetterResource
+    class << self
+      attr_accessor :time
+    end
+
+    type "expiring"
+    attribute(:time, columns: [:id], pure: true) { |_id| ExpiringResource.time }
+    cache :exact, expires_in: 60
+  end
+
+  class ExpiringFlaggedResource < ExpiringResource
+    type "expiring-flagged"
+    per_viewer(:own) { |ids, viewer| Letter.where(viewer_id: viewer, id: ids).ids }
+  end
+
+  RESOURCES = [LetterResource, ExpiringResource, ExpiringFlaggedResource, FlaggedResource, VersionedResource, HiddenResource,
+               ScopedResource, ChangedResource, LocalResource, NestedResource, NotedResource, MarkedResource].freeze
+  TYPES = %w[letters expiring expiring-flagged flagged versioned hidden scoped changed local nested].freeze
   PATHS = TYPES.flat_map { |type| [type, "#{type}/2", "#{type}/99"] } +
           ["own", "own/2", "letters?include=author", "letters?page[number]=2", "letters?sort=-title", "letters?fields[letters]=title",
            "letters/2?include=author", "letters?filter[title]=Title 2", "letters?filter[of]=Title 2", "nested?filter[title]=Title 2",
@@ -147,10 +163,32 @@ class HitsTest < Minitest::Test
   end
 
   def test_a_second_request_makes_no_rendering
-    ["letters", "letters/2", "own", "flagged", "versioned", "local"].each do |path|
+    %w[letters letters/2 own flagged versioned local expiring expiring/2 expiring-flagged].each do |path|
       get(path)
       assert_equal 0, renderings { get(path) }, path
       assert_equal 0, renderings { get(path, "HTTP_IF_NONE_MATCH" => get(path)[1]["etag"]) }, path
+    end
+  end
+
+  # RFC 9110, section 8.8.1: other bytes have another entity tag, though the version of the tables is the same.
+  def test_what_has_expired_is_written_anew_and_has_another_tag
+    %w[expiring expiring-flagged].product(CODINGS).each do |path, coding|
+      start_ms = now_ms = Castellan::Clock.wall_ms
+      Castellan::Clock.stub(:wall_ms, -> { now_ms }) do
+        ExpiringResource.time = "before"
+        old = Array.new(2) { get(path, "HTTP_ACCEPT_ENCODING" => coding) }
+        tag = old.last[1]["etag"]
+        assert_equal old.first, old.last
+        ExpiringResource.time = "after"
+        now_ms = start_ms + 40_000
+        assert_equal [304, old.last], [get(path, "HTTP_ACCEPT_ENCODING" => coding, "HTTP_IF_NONE_MATCH" => tag)[0],
+                                       get(path, "HTTP_ACCEPT_ENCODING" => coding)]
+        now_ms = start_ms + 61_000
+        fresh = Array.new(2) { get(path, "HTTP_ACCEPT_ENCODING" => coding, "HTTP_IF_NONE_MATCH" => tag) }
+        assert_equal [200, 200, true], [*fresh.map(&:first), fresh.map { |answer| answer[1]["etag"] }.uniq == [fresh[0][1]["etag"]]]
+        refute_equal tag, fresh[0][1]["etag"]
+      end
+      Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: @versions)
     end
   end
 

@@ -4,5 +4,5 @@
 # so
 # the posts of each viewer are a separate document.
 class DocumentCachedPostResource < PostResource
-  cache :exact, expires_in: 12.hours
+  cache :exact
 end

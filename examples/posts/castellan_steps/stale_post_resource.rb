@@ -2,5 +2,5 @@
 
 # For two seconds after a change, requests get the document from before it, while one of them makes the next.
 class StalePostResource < PostResource
-  cache :exact, expires_in: 12.hours, stale_while_revalidate: 2
+  cache :exact, stale_while_revalidate: 2
 end

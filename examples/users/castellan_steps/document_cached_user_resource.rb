@@ -2,5 +2,5 @@
 
 # Caches the whole document. Any write to one of its tables makes it stale, with or without models.
 class DocumentCachedUserResource < UserResource
-  cache :exact, expires_in: 12.hours
+  cache :exact
 end

@@ -16,7 +16,8 @@ module Castellan
       MAGIC = "CL\x03\x00".b.freeze
       HEADER = "a4L>Q>Q>L>" # the magic, the checksum, how many bytes, milliseconds since 1970, milliseconds
       HEADER_BYTESIZE = 28
-      private_constant :MAGIC, :HEADER, :HEADER_BYTESIZE
+      MOST_COSTS = 37 # -log(2**-53): no random number above 0 makes XFetch compute earlier
+      private_constant :MAGIC, :HEADER, :HEADER_BYTESIZE, :MOST_COSTS
 
       # @return [String] the key of the bytes in the store
       # @return [String]
@@ -50,6 +51,10 @@ module Castellan
         checksum = Zlib.crc32(@bytes, Zlib.crc32(@key))
         (kept << [MAGIC, checksum, @bytes.bytesize, @made_ms, [@cost_ms, 0xffff_ffff].min].pack(HEADER) << @bytes.b).freeze
       end
+
+      # @param expires_in [Numeric] seconds
+      # @return [Numeric] milliseconds since 1970, until which {DocumentLayer} does not compute the bytes early
+      def surely_fresh_until_ms(expires_in) = @made_ms + (expires_in * 1000) - (@cost_ms * MOST_COSTS)
 
       # @return [Integer] milliseconds; 0 if another machine's clock is ahead
       def age_ms(now_ms = Clock.wall_ms) = [now_ms - @made_ms, 0].max

@@ -12,10 +12,10 @@ module Castellan
     # The format is binary and not Marshal, because a shared store is untrusted input: {.load} can only return
     # parts of the body, small numbers and ids. It returns nil for bytes of another version or length.
     class Envelope
-      # "CE", the format, a zero | 1 if the record exists, else 0 | sizes of cuts, numbers, ids, sums and body
-      HEADER = "a4CL>L>L>L>Q>"
-      HEADER_BYTESIZE = 29
-      MAGIC = "CE\x04\x00".b.freeze
+      # "CE", the format, a zero | 1 if the record exists, else 0 | sizes of cuts, numbers, ids, sums, tag and body
+      HEADER = "a4CL>L>L>L>L>Q>"
+      HEADER_BYTESIZE = 33
+      MAGIC = "CE\x05\x00".b.freeze
       SEPARATOR = "\0" # of ids
       CUTS = /\A(?:a\d{1,9})+a\*\z/
       NONE = [].freeze
@@ -36,17 +36,22 @@ module Castellan
       # @return [Boolean] whether the requested record exists
       attr_reader :found
 
+      # @return [String, nil] a digest of the body, if bytes of the same key may differ
+      attr_reader :tag
+
       # @param found [Boolean] false for the document of a single record that does not exist
       # @param numbers [Array<Integer>] below 65,536
       # @param ids [Array<String>] not empty and without a NUL
       # @param sums [Array<Integer>] two for each part of the body
-      def initialize(body:, found: true, cuts: nil, numbers: NONE, ids: NONE, sums: NONE)
+      # @param tag [String, nil] not empty
+      def initialize(body:, found: true, cuts: nil, numbers: NONE, ids: NONE, sums: NONE, tag: nil)
         @body = body
         @found = found
         @cuts = cuts
         @numbers = numbers
         @ids = ids
         @sums = sums
+        @tag = tag
         freeze
       end
 
@@ -60,11 +65,14 @@ module Castellan
         return if magic != MAGIC || start + body_size != bytes.bytesize
 
         body = bytes.byteslice(start, body_size).force_encoding(Encoding::UTF_8)
-        start == HEADER_BYTESIZE ? new(body: body, found: found == 1) : with_holes(bytes, sizes, body, found == 1)
+        return new(body: body, found: found == 1) if start == HEADER_BYTESIZE
+
+        *parts, tag = bytes.unpack("@#{HEADER_BYTESIZE}#{sizes.map { |size| "a#{size}" }.join}")
+        tag = nil if tag.empty?
+        parts.all?(&:empty?) ? new(body: body, found: found == 1, tag: tag) : with_holes(*parts, tag, body, found == 1)
       end
 
-      def self.with_holes(bytes, sizes, body, found)
-        cuts, numbers, ids, sums = bytes.unpack("@#{HEADER_BYTESIZE}a#{sizes[0]}a#{sizes[1]}a#{sizes[2]}a#{sizes[3]}")
+      def self.with_holes(cuts, numbers, ids, sums, tag, body, found)
         return unless CUTS.match?(cuts) && ids.force_encoding(Encoding::UTF_8).valid_encoding?
 
         numbers = numbers.unpack("n*")
@@ -73,7 +81,7 @@ module Castellan
         return if numbers.size != ids.size || cuts.count("a") != ids.size + 1 || ids.include?("")
         return unless sums.empty? || sums.size == 2 * (ids.size + 1)
 
-        new(body: body, found: found, cuts: cuts, numbers: numbers, ids: ids, sums: sums)
+        new(body: body, found: found, cuts: cuts, numbers: numbers, ids: ids, sums: sums, tag: tag)
       end
       private_class_method :with_holes
 
@@ -81,7 +89,7 @@ module Castellan
       def dump
         return if @ids.any? { |id| id.empty? || id.include?(SEPARATOR) } || @numbers.any? { |number| number > 0xffff }
 
-        parts = [@cuts.to_s, @numbers.pack("n*"), @ids.join(SEPARATOR), @sums.pack("L>*"), @body]
+        parts = [@cuts.to_s, @numbers.pack("n*"), @ids.join(SEPARATOR), @sums.pack("L>*"), @tag.to_s, @body]
         parts.unshift([MAGIC, @found ? 1 : 0, *parts.map(&:bytesize)].pack(HEADER)).map(&:b).join
       end
     end

@@ -17,7 +17,7 @@ module Castellan
       # The document without the viewer's values: its bytes, the placeholders (nil: none), and whether the
       # requested record exists. For cached bytes also the key and the time of writing; for gzip with
       # placeholders the checksums of its pieces, see {Cache::SplicedGzip}.
-      Written = Struct.new(:body, :blanks, :found, :key, :made_ms, :sums)
+      Written = Struct.new(:body, :blanks, :found, :key, :made_ms, :sums, :tag, :until_ms)
 
       UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
       NO_BYTES = ""
@@ -447,11 +447,13 @@ module Castellan
       end
 
       def plain_etag
-        if key.nil? || changeable? then digest
-        elsif plan.holes.empty? then @keeper.etag(served_key)
-        else
-          @keeper.etag(served_key, viewer_versions || Serialize::Blanks.joined(kept_form.blanks ? viewer_values : NO_VALUES))
-        end
+        return digest if key.nil? || changeable?
+
+        tag = written.tag if definition.caching.expires_in
+        return @keeper.etag(served_key, tag) if plan.holes.empty?
+
+        personal = viewer_versions || Serialize::Blanks.joined(kept_form.blanks ? viewer_values : NO_VALUES)
+        @keeper.etag(served_key, tag ? [tag, personal] : personal)
       end
 
       # Stale bytes keep the entity tag of the version from which they were made.

@@ -17,12 +17,18 @@ module Castellan
           @values = values
           @key = key
           @etags = {}
+          @tagged = nil
         end
 
         # @param coding [String, nil] one of the few content codings of documents
+        # @param written [Document::Rendering::Written, nil] the document, if it expires
         # @return [String] the entity tag
-        def etag(coding)
-          @etags[coding] ||= Cache::Key.etag(@key, coding).freeze
+        def etag(coding, written = nil)
+          return @etags[coding] ||= Cache::Key.etag(@key, coding).freeze unless written
+
+          tagged, etags = @tagged
+          @tagged = [written, etags = {}].freeze unless written.equal?(tagged)
+          etags[coding] ||= Cache::Key.etag(Cache::Key.for([@key, written.tag]), coding).freeze
         end
       end
 

@@ -25,15 +25,16 @@ module Castellan
       attr_reader :plan, :media_type
 
       # @param rendering [Document::Rendering] of a cached document that was sent
-      # @return [RequestKey, nil] nil if documents expire or may be stale, or need a rendering for their key
+      # @return [RequestKey, nil] nil if documents may be stale, or need a rendering for their key
       def self.for(keeper, rendering)
         caching = rendering.definition.caching
-        new(keeper, rendering) if caching && !caching.expires_in && !caching.stale? && rendering.kept? && rendering.keyed_by_request?
+        new(keeper, rendering) if caching && !caching.stale? && rendering.kept? && rendering.keyed_by_request?
       end
 
       def initialize(keeper, rendering)
         @keeper = keeper
         @kind = rendering.definition.caching.kind
+        @expires_in = rendering.definition.caching.expires_in&.to_f
         @plan = rendering.plan
         @personal = @plan.holes.any?
         @adapter = rendering.adapter
@@ -66,6 +67,9 @@ module Castellan
         version = versions&.current(located.dependencies) or return
         located.statement.last(version, parts).tap { |last| remember(located, parts, versions, version, last) }
       end
+
+      # @return [Float, nil] seconds after which the document is written again
+      attr_reader :expires_in
 
       # @return [Boolean] whether the document is stored in content codings
       def codings? = !@codings.empty?

@@ -32,21 +32,26 @@ module Castellan
       def call(env, viewer, id, scope, keeper, request_key)
         found = request_key.find(scope, viewer) or return
         key = found.key
+        if request_key.expires_in
+          expiring = keeper.kept_for_now(request_key.plan, key, request_key.expires_in)
+          return unless expiring && (id.nil? || expiring.found)
+        end
         accepted = env["HTTP_ACCEPT_ENCODING"]
         coding = request_key.coding(accepted) { |offered| HTTP::ContentCoding.choose(accepted, offered) }
         personal = request_key.personal?
         versions = further = request_key.viewer_versions(viewer) if personal
         if personal && versions.nil?
-          kept = kept(keeper, request_key, key, coding, id) or return
+          kept = kept(keeper, request_key, key, coding, id, expiring) or return
           values = request_key.viewer_values(kept, viewer, key, nil)
           further = Serialize::Blanks.joined(values)
         end
-        etag = further ? keeper.etag(key, further, coding) : found.etag(coding)
+        further = [expiring.tag, further] if further && expiring
+        etag = further ? keeper.etag(key, further, coding) : found.etag(coding, expiring)
         headers = { "etag" => etag, "vary" => request_key.codings? ? @vary_with_coding : @vary }
         headers.update(personal ? @private : @cache_control)
         outcome = condition(env, etag)
         return [304, headers, []] if outcome == :not_modified
-        return unless outcome == :proceed && (kept ||= kept(keeper, request_key, key, coding, id))
+        return unless outcome == :proceed && (kept ||= kept(keeper, request_key, key, coding, id, expiring))
 
         values ||= request_key.viewer_values(kept, viewer, key, versions) if personal
         Endpoint.sent(headers, request_key.media_type, coding, keeper.filled(kept, values))
@@ -55,8 +60,10 @@ module Castellan
       private
 
       # For a missing record, the response is an error document instead of the cached one.
-      def kept(keeper, request_key, key, coding, id)
-        kept = keeper.kept(request_key.plan, key, coding)
+      def kept(keeper, request_key, key, coding, id, expiring)
+        return expiring if expiring && coding.nil?
+
+        kept = keeper.kept(request_key.plan, key, coding, of: expiring)
         kept if kept && (id.nil? || kept.found)
       end
 
