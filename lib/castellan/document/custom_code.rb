@@ -19,7 +19,8 @@ module Castellan
       VIEWER = "name what it reads with vary_on { |viewer| [viewer&.role] }"
       # These coders write a column in the same way in every time zone.
       ZONELESS = %i[integer text boolean float decimal date json].freeze
-      private_constant :BLOCK, :WRITE, :RECORD, :READER, :VIEWER, :ZONELESS
+      ZONES = BoundedCache.new # Time.zone returns the same object for the same name
+      private_constant :BLOCK, :WRITE, :RECORD, :READER, :VIEWER, :ZONELESS, :ZONES
 
       # Raised for a value that cannot be part of a cache key.
       class Refused < StandardError
@@ -164,7 +165,7 @@ module Castellan
 
       def zone
         zone = Time.zone if Time.respond_to?(:zone)
-        own = [zone.name, zone.tzinfo.name, zone.utc_offset] if zone
+        own = ZONES.fetch(zone) { [zone.name, zone.tzinfo.name, zone.utc_offset].freeze } if zone
         defined?(::Sequel::Timezones) ? [own, ::Sequel.application_timezone.to_s, ENV.fetch("TZ", nil)] : own
       end
 
