@@ -74,7 +74,8 @@ module NotifiedVersionsContract
   def test_without_a_listener_each_version_is_exact
     before = current("posts")
     closed("false")
-    @other.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'LISTEN%' OR query = 'SELECT 1'")
+    @other.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() " \
+                "AND (query ILIKE 'LISTEN%' OR query = 'SELECT 1')")
     eventually { !@versions.listening? }
     @other.exec("INSERT INTO posts DEFAULT VALUES")
     refute_equal before, current("posts"), "without a lag"
