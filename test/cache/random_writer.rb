@@ -29,7 +29,7 @@ class RandomWriter
     "EXCEPTION WHEN OTHERS THEN UPDATE tags SET name = 'kept' WHERE id = 2; END $$"
   ].freeze
   REFUSED = [PG::LockNotAvailable, PG::TRSerializationFailure, PG::TRDeadlockDetected, PG::InFailedSqlTransaction, PG::UniqueViolation].freeze
-  # What a change of partitions raises in the wrong state: a partition that is attached, or not, or has rows of another.
+  # Errors of a change of partitions in the wrong state: a partition is attached, or not, or has rows of another.
   WRONG_STATE = [PG::WrongObjectType, PG::UndefinedTable, PG::DuplicateTable, PG::CheckViolation, PG::DatatypeMismatch].freeze
   private_constant :LEVELS, :REFUSED, :WRONG_STATE
 

@@ -116,7 +116,7 @@ class HTTPCachePostingTest < Minitest::Test
     assert_equal ["x", "Castellan; fwd=method"], world.post("/a?b=1").then { |answer| [answer.body, answer.note] }
   end
 
-  # What a client's forwarding fields may have changed is for the same fields only.
+  # A response that a client's forwarding fields may have changed is only for requests with the same fields.
   def test_it_poisons_no_other_client
     world = Castellan::CachedApplication.new { |env| [200, NEW.dup, [env["HTTP_X_FORWARDED_HOST"].to_s]] }
     world.post("/a?b=1", { "X-Forwarded-Host" => "evil.org/" })

@@ -56,7 +56,7 @@ module Castellan
         raise WrongArguments, "--at needs the application's config.ru" if @at && file.nil?
       end
 
-      # What the application prints, also in a thread or at exit, must not become part of the configuration.
+      # Output of the application, also of its threads and at exit, must not become part of the configuration.
       def redirected
         return yield unless @out.equal?($stdout)
 
