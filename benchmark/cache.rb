@@ -34,14 +34,18 @@ class CacheBenchmark
   APPLICATION = File.expand_path("cache/config.ru", __dir__)
   TABLES = %w[posts authors comments readings].freeze
 
-  # Name, path, header fields, the peer, and the goal as a share of the peer's rate.
-  Way = Struct.new(:title, :path, :headers, :peer, :goal)
+  # Name, path, header fields, the peer, the goal as a share of the peer's rate (or a remark), and the commits
+  # per second that another program makes meanwhile.
+  Way = Struct.new(:title, :path, :headers, :peer, :goal, :commits)
   WAYS = [
     Way.new("constant bytes", "/constant#{INCLUDE}", {}), Way.new("constant gzip", "/constant-gzip#{INCLUDE}", GZIP),
     Way.new("constant 304", "/constant-304#{INCLUDE}", :etag),
-    Way.new("constant bytes after a version's statement by hand", "/version#{INCLUDE}", {}, "constant bytes"),
+    Way.new("constant bytes after a version's statement by hand", "/version#{INCLUDE}", {}, "constant bytes",
+            "the floor of exact versions"),
     Way.new("Castellan, notified version", "/castellan/notified#{INCLUDE}", {}, "constant bytes", 0.85),
     Way.new("Castellan, exact version", "/castellan/exact#{INCLUDE}", {}, "constant bytes", 0.70),
+    Way.new("Castellan, exact version, with 100 commits per second to another table", "/castellan/exact#{INCLUDE}", {},
+            "constant bytes", "no goal", 100),
     Way.new("Castellan, written anew", "/castellan/anew#{INCLUDE}", {}),
     Way.new("Castellan, attribute of 1,000 viewers", "/viewers/personal#{INCLUDE}", {}, "Castellan, notified version", 0.60),
     Way.new("Castellan, the same with the table's version", "/viewers/versioned#{INCLUDE}", {}, "Castellan, notified version", 0.60),
@@ -126,10 +130,22 @@ class CacheBenchmark
   end
 
   def rate(base_url, way, headers)
+    writer = way.commits && fork { commit_always(way.commits) }
     summary = Castellan::LoadTest.run("#{base_url}#{way.path}", clients: CLIENTS, seconds: SECONDS, max_requests: 1_000_000, timeout: 5,
                                                                 headers: headers, expect: way.headers == :etag ? [304] : [200])
     abort summary.to_text if summary.failed > LOST
     summary.rate
+  ensure
+    Process.wait(writer) if writer && Process.kill(:KILL, writer)
+  end
+
+  def commit_always(per_second)
+    connection = PG.connect(@url)
+    connection.exec("CREATE TABLE IF NOT EXISTS others (n int); TRUNCATE others; INSERT INTO others VALUES (0)")
+    loop do
+      connection.exec("UPDATE others SET n = n + 1")
+      sleep 1.0 / per_second
+    end
   end
 
   # @return [Float] microseconds to write one value into the gzipped page
@@ -210,7 +226,7 @@ class CacheBenchmark
   def share(title, peer) = @rates[title] / @rates[peer]
 
   def rows
-    WAYS.map { |way| { benchmark: "cache", work: way.title, rate: @rates[way.title].round(1), goal: way.goal, of: way.peer }.compact }
+    WAYS.map { |way| { benchmark: "cache", work: way.title, rate: @rates[way.title].round(1), goal: (way.goal if way.goal.is_a?(Float)), of: way.peer }.compact }
   end
 
   def page
@@ -230,7 +246,7 @@ class CacheBenchmark
   end
 
   def verdict(goal, share)
-    return "the floor of exact versions" unless goal
+    return goal unless goal.is_a?(Float)
 
     "≥ #{(goal * 100).round} %: #{share >= goal ? "reached" : "**not reached**"}"
   end

@@ -38,6 +38,7 @@ module Castellan
 
     # Autoloaded, because each needs a driver.
     autoload :PostgresReader, "castellan/versions/postgres_reader"
+    autoload :PostgresSnapshot, "castellan/versions/postgres_snapshot"
     autoload :SQLiteReader, "castellan/versions/sqlite_reader"
     autoload :ActiveRecordSchema, "castellan/versions/active_record_schema"
   end

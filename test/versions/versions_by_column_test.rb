@@ -168,9 +168,11 @@ module VersionsByColumnContract
   def titles(tenant) = rows("SELECT id, title FROM posts WHERE account_id = #{tenant} ORDER BY id")
   def tenants = Array.new(10) { |tenant| token(account_id: tenant) }
 
+  # Reads twice more, because a version that was read several times may be repeated without its statement.
   def token(by = {})
     column, value = by.first
-    @versions.current([Dependency.new("posts", by: column&.to_s, value: value)])
+    dependencies = [Dependency.new("posts", by: column&.to_s, value: value)]
+    @versions.current(dependencies).tap { 2.times { @versions.current(dependencies) } }
   end
 end
 

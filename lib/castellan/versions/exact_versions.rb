@@ -25,8 +25,9 @@ module Castellan
     # names on PostgreSQL); for SQLite see {SQLiteTriggers}. A replica has versions of its own state: read
     # version and data from the same replica.
     class ExactVersions
-      # `tokens` is the SQL that reads the version without checking the triggers, see {SQLiteReader}.
-      Statement = Struct.new(:sql, :tokens, :shared)
+      # `tokens` is the SQL that reads the version without checking the triggers, see {SQLiteReader}. `snapshots`
+      # are {PostgresSnapshot}s by values.
+      Statement = Struct.new(:sql, :tokens, :shared, :snapshots)
       LIMIT = 1000 # lists of tables; clients choose includes
       private_constant :Statement, :LIMIT
 
@@ -110,7 +111,7 @@ module Castellan
       # and a thread that waits for another must not hold the connection for which the other one waits.
       def of_tables(dependencies)
         statement = @statements.fetch(dependencies) { statement(dependencies.map(&:table).uniq) }
-        ask = -> { read { |raw| @connections.observe(raw, statement.sql) { reader.value(raw, statement.sql, statement.tokens) } } }
+        ask = -> { read { |raw| version(raw, statement, []) } }
         postgres? && @connections.none? ? statement.shared.call(&ask) : ask.call
       end
 
@@ -118,8 +119,18 @@ module Castellan
         parts = parts?(raw)
         counters = dependencies.map(&(parts ? :counter : :table))
         statement = @statements.fetch(counters) { statement(parts ? counters : counters.uniq) }
-        values = parts ? dependencies.filter_map(&:value) : statement.tokens
-        @connections.observe(raw, statement.sql) { reader.value(raw, statement.sql, values) }
+        version(raw, statement, parts ? dependencies.filter_map(&:value) : [])
+      end
+
+      def version(raw, statement, values)
+        return value(raw, statement.sql, statement.tokens) unless postgres?
+
+        snapshot = statement.snapshots.fetch(values) { PostgresSnapshot.new(statement.sql) }
+        snapshot.version(raw, values) { |sql, sent| value(raw, sql, sent) }
+      end
+
+      def value(raw, sql, values)
+        @connections.observe(raw, sql) { reader.value(raw, sql, values) }
       end
 
       # Chosen on first use, because the database may not exist when the application boots.
@@ -163,7 +174,7 @@ module Castellan
       end
 
       def statement(tables)
-        Statement.new(triggers.current(tables).freeze, triggers.tokens(tables)&.freeze, SharedRead.new).freeze
+        Statement.new(triggers.current(tables).freeze, triggers.tokens(tables)&.freeze, SharedRead.new, BoundedCache.new(limit: LIMIT)).freeze
       end
     end
   end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../clock"
+
 module Castellan
   module Versions
     # Shares one statement among threads that read the same versions at the same time.
@@ -10,16 +12,22 @@ module Castellan
     # A result is never older than the call: threads that call while a statement runs wait for the next one
     # and share its result. If it fails, its error is raised in the thread that sent it, and the others send
     # their own.
+    #
+    # Before its statement, a thread lets the others run that are ready, because they may need the same
+    # versions. If that takes long, because they compute something, it does not do so for the next second.
     class SharedRead
-      # One statement and the threads that share it. After a fork, the parent's owner is not alive.
+      LONG_NS = 2_000_000
+      PAUSE_NS = 1_000_000_000
+      # One statement and the threads that share it; they wait until the queue is closed. After a fork, the
+      # parent's owner is not alive.
       Round = Struct.new(:owner, :ended, :read, :value)
-      private_constant :Round
+      private_constant :LONG_NS, :PAUSE_NS, :Round
 
       def initialize
         @mutex = Mutex.new
-        @free = ConditionVariable.new
         @running = nil
         @next = nil
+        @alone_until_ns = 0
       end
 
       # @yieldreturn [Object] frozen
@@ -27,10 +35,18 @@ module Castellan
       def call
         return yield if @running&.owner == Thread.current # a nested call in the block
 
-        own = nil
-        joined = @mutex.synchronize { alive(@next) ? wait(@next) : lead(own = Round.new(Thread.current)) }
+        own = before = nil
+        joined = @mutex.synchronize do
+          alive(@next) || begin
+            before = alive(@running)
+            @next = own = Round.new(Thread.current, Thread::Queue.new)
+            nil
+          end
+        end
+        joined&.ended&.pop
         return joined.value if joined&.read
 
+        lead(own, before) if own
         value = yield
         read = true
         value
@@ -43,31 +59,31 @@ module Castellan
 
       def alive(round) = (round if round&.owner&.alive?)
 
-      def wait(round)
-        round.ended ||= ConditionVariable.new
-        round.ended.wait(@mutex) while round.read.nil?
-        round
+      def lead(round, before)
+        before ? before.ended.pop : gather
+        @mutex.synchronize do
+          @running = round
+          @next = nil
+        end
       end
 
-      # @return [nil]
-      def lead(round)
-        @next = round
-        @free.wait(@mutex) while alive(@running)
-        @running = round
-        @next = nil
+      def gather
+        started_ns = Clock.monotonic_ns
+        return if started_ns < @alone_until_ns
+
+        Thread.pass
+        ended_ns = Clock.monotonic_ns
+        @alone_until_ns = ended_ns + PAUSE_NS if ended_ns - started_ns > LONG_NS
       end
 
       def finish(round, read, value)
         @mutex.synchronize do
           round.value = value
-          round.read = read || false
-          round.ended&.broadcast
+          round.read = read
           @next = nil if @next.equal?(round)
-          next unless @running.equal?(round)
-
-          @running = nil
-          @free.signal
+          @running = nil if @running.equal?(round)
         end
+        round.ended.close
       end
     end
   end
