@@ -20,10 +20,11 @@ require_relative "../test/support/servers"
 require_relative "cache/library"
 require_relative "cache/cold_readers"
 require_relative "cache/writers"
+require_relative "support/interval"
 
 class CacheBenchmark
   SHORT = ENV["BENCH_SHORT"] == "1"
-  ROUNDS, SECONDS = SHORT ? [1, 0.1] : [Integer(ENV.fetch("BENCH_ROUNDS", "5")), 1]
+  ROUNDS, SECONDS = SHORT ? [1, 0.1] : [Integer(ENV.fetch("BENCH_ROUNDS", "10")), 0.5]
   CLIENTS = 10
   # Puma 8.0 loses responses when it moves a connection between threads (`Contest::LOST`); with spare threads
   # this is rare.
@@ -86,16 +87,21 @@ class CacheBenchmark
     end
   end
 
-  # @return [Hash{String => Float}] requests per second (medians)
+  # Ways that are compared follow one another, because a machine drifts.
+  # @return [Hash{String => Array<Float>}] requests per second in each round
   def measure(base_url)
     compare(base_url)
     headers = WAYS.to_h { |way|
       [way.title, way.headers == :etag ? { "If-None-Match" => get(base_url, way.path, PLAIN)["etag"] } : way.headers]
     }
     rates = Hash.new { |all, title| all[title] = [] }
-    ROUNDS.times { WAYS.shuffle.each { |way| rates[way.title] << rate(base_url, way, headers[way.title]) } }
-    rates.transform_values { |some| Castellan::Figures.median(some) }
+    families = WAYS.group_by { |way| root(way) }.values
+    ROUNDS.times { families.shuffle.flat_map(&:shuffle).each { |way| rates[way.title] << rate(base_url, way, headers[way.title]) } }
+    rates
   end
+
+  # @return [Way] the peer of its peers
+  def root(way) = way.peer ? root(WAYS.find { |other| other.title == way.peer }) : way
 
   def get(base_url, path, headers = {}) = Net::HTTP.get_response(URI("#{base_url}#{path}"), headers)
 
@@ -141,7 +147,8 @@ class CacheBenchmark
 
   def commit_always(per_second)
     connection = PG.connect(@url)
-    connection.exec("CREATE TABLE IF NOT EXISTS others (n int); TRUNCATE others; INSERT INTO others VALUES (0)")
+    connection.exec("SET client_min_messages = warning; CREATE TABLE IF NOT EXISTS others (n int)")
+    connection.exec("TRUNCATE others; INSERT INTO others VALUES (0)")
     loop do
       connection.exec("UPDATE others SET n = n + 1")
       sleep 1.0 / per_second
@@ -223,10 +230,16 @@ class CacheBenchmark
 
   def resident = Integer(File.read("/proc/self/statm").split[1]) * Etc.sysconf(Etc::SC_PAGESIZE)
 
-  def share(title, peer) = @rates[title] / @rates[peer]
+  # @return [Array<Float>] of each round
+  def shares(title, peer) = @rates[title].zip(@rates[peer]).map { |rate, other| rate / other }
+
+  def median(values) = Castellan::Figures.median(values)
 
   def rows
-    WAYS.map { |way| { benchmark: "cache", work: way.title, rate: @rates[way.title].round(1), goal: (way.goal if way.goal.is_a?(Float)), of: way.peer }.compact }
+    WAYS.map do |way|
+      goal = way.goal if way.goal.is_a?(Float)
+      { benchmark: "cache", work: way.title, rate: median(@rates[way.title]).round(1), goal: goal, of: way.peer }.compact
+    end
   end
 
   def page
@@ -234,26 +247,35 @@ class CacheBenchmark
      "Written by `rake bench:cache`: Ruby #{RUBY_VERSION}, Rails #{ActiveRecord::VERSION::STRING}, #{Etc.nprocessors} processors. One " \
      "Puma process with #{THREADS} threads, #{CLIENTS} clients, PostgreSQL and Redis on the same machine; 60 posts with " \
      "authors and comments. Castellan keeps documents in memory before Redis and answers before Rails' router; Rails' cache is a " \
-     "RedisCacheStore. Answers are compared before anything is timed; #{ROUNDS} rounds in random order, medians.", "",
+     "RedisCacheStore. Answers are compared before anything is timed; #{ROUNDS} rounds in random order. Medians; for shares " \
+     "with their 95 % interval: a goal inside of it is not shown.", "",
      "| | requests/s | share | of | goal |", "|---|---|---|---|---|", *WAYS.map { |way| line(way) }, "", *further, ""].join("\n")
   end
 
   def line(way)
-    return "| #{way.title} | #{@rates[way.title].round} | | | |" unless way.peer
+    rate = median(@rates[way.title]).round
+    return "| #{way.title} | #{rate} | | | |" unless way.peer
 
-    share = share(way.title, way.peer)
-    "| #{way.title} | #{@rates[way.title].round} | #{(share * 100).round} % | #{way.peer} | #{verdict(way.goal, share)} |"
+    shares = shares(way.title, way.peer)
+    interval = Benchmarks::Interval.of(shares).map { |share| (share * 100).round }.join("..")
+    "| #{way.title} | #{rate} | #{(median(shares) * 100).round} % (#{interval}) | #{way.peer} | #{remark(way.goal, shares)} |"
   end
 
-  def verdict(goal, share)
-    return goal unless goal.is_a?(Float)
+  def remark(goal, shares)
+    goal.is_a?(Float) ? "≥ #{(goal * 100).round} %: #{verdict(goal, shares)}" : goal
+  end
 
-    "≥ #{(goal * 100).round} %: #{share >= goal ? "reached" : "**not reached**"}"
+  def verdict(goal, shares)
+    low, high = Benchmarks::Interval.of(shares)
+    return "not shown" if goal.between?(low, high)
+
+    low > goal ? "reached" : "**not reached**"
   end
 
   def further
     beside = BESIDE.map do |title, (peer, goal)|
-      "- #{title}: #{share(title, peer).round(1)} × #{peer} (goal #{goal} ×: #{share(title, peer) >= goal ? "reached" : "**not reached**"})"
+      shares = shares(title, peer)
+      "- #{title}: #{median(shares).round(1)} × #{peer} (goal #{goal} ×: #{verdict(goal, shares)})"
     end
     middle = @lag[@lag.size / 2]
     late = @lag[(@lag.size * 0.99).floor]

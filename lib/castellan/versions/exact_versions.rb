@@ -174,7 +174,8 @@ module Castellan
       end
 
       def statement(tables)
-        Statement.new(triggers.current(tables).freeze, triggers.tokens(tables)&.freeze, SharedRead.new, BoundedCache.new(limit: LIMIT)).freeze
+        sql = triggers.current(tables).freeze
+        Statement.new(sql, triggers.tokens(tables)&.freeze, SharedRead.new, BoundedCache.new(limit: LIMIT)).freeze
       end
     end
   end

@@ -21,7 +21,7 @@ module Castellan
       SEEN = "CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.concat_ws(' ', pg_catalog.pg_postmaster_start_time(), " \
              "pg_catalog.current_database(), current_user, pg_catalog.pg_my_temp_schema(), pg_catalog.txid_current_snapshot(), " \
              "pg_catalog.current_setting('search_path')) END"
-      SELECT_SEEN = "SELECT #{SEEN}"
+      SELECT_SEEN = "SELECT #{SEEN}".freeze
       # What was seen, and the version then.
       Last = Struct.new(:seen, :version)
       NONE = [].freeze
