@@ -135,6 +135,13 @@ class ProxyCommandTest < Minitest::Test
     end
   end
 
+  def test_a_path_that_no_app_needs_is_named
+    in_application("#{MountedApplication::RESOURCES}\nmap('/own') { run PRIVATE }\nmap('/api') { run API }") do |file|
+      err = run_castellan("proxy", "nginx", file, "--at", "/v1")[1]
+      assert_includes err, "castellan proxy: --at /v1 changes nothing"
+    end
+  end
+
   def test_a_purge_that_does_not_reach_the_proxy_is_named
     %w[Refresh Varnish].each do |name|
       purge = "PURGE = Castellan::Purge.new(DB, Castellan::Purge::#{name}.new('http://127.0.0.1'))"

@@ -46,7 +46,7 @@ class TypesTest < Minitest::Test
   TS
 
   def test_it_prints_types_for_reading_and_for_writing
-    output, status = types("config.ru" => APP)
+    output, status = types({ "config.ru" => APP })
     assert status.success?, output
     assert_includes output, <<~TS
       export interface NewPost {
@@ -70,10 +70,17 @@ class TypesTest < Minitest::Test
     refute_includes output, "NewPerson"
   end
 
+  def test_what_the_application_prints_is_no_part_of_the_types
+    noisy = "#{APP}\nputs 'booted'\nsystem 'echo started'\nat_exit { puts 'bye' }\n"
+    output, = types({ "config.ru" => noisy })
+    assert_empty %w[booted started bye] - output.lines.map(&:chomp)
+    assert_equal types({ "config.ru" => APP }).first, types({ "config.ru" => noisy }, err: IO::NULL).first
+  end
+
   def test_an_application_without_resources_or_that_does_not_boot_is_a_failure
-    output, status = types("config.ru" => "run ->(_env) { [200, {}, []] }")
+    output, status = types({ "config.ru" => "run ->(_env) { [200, {}, []] }" })
     assert_equal [1, "castellan types: the application has no resources\n"], [status.exitstatus, output]
-    assert_equal 1, types("config.ru" => "raise 'broken'").last.exitstatus
+    assert_equal 1, types({ "config.ru" => "raise 'broken'" }).last.exitstatus
     assert_equal 2, types({ "config.ru" => APP }, "a", "b").last.exitstatus
   end
 
@@ -81,7 +88,7 @@ class TypesTest < Minitest::Test
     large_runs_only
     skip "needs node and npm" unless Castellan::Npm.available?
     Dir.mktmpdir do |dir|
-      write_files(dir, { "api.d.ts" => types("config.ru" => APP).first, "use.ts" => USE, "run.mjs" => <<~JS })
+      write_files(dir, { "api.d.ts" => types({ "config.ru" => APP }).first, "use.ts" => USE, "run.mjs" => <<~JS })
         import { execFileSync } from "node:child_process";
         execFileSync("node", ["node_modules/typescript/bin/tsc", "--noEmit", "--strict", "--skipLibCheck", "--module", "es2020",
                               "--moduleResolution", "bundler", process.argv[2]], { stdio: "inherit" });
@@ -93,10 +100,11 @@ class TypesTest < Minitest::Test
 
   private
 
-  def types(files, *arguments)
+  def types(files, *arguments, err: %i[child out])
     Dir.mktmpdir do |dir|
       write_files(dir, files)
-      Open3.capture2e(RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", File.join(ROOT, "exe/castellan"), "types", *arguments, chdir: dir)
+      command = [RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", File.join(ROOT, "exe/castellan"), "types", *arguments]
+      Open3.capture2(*command, chdir: dir, err: err)
     end
   end
 end

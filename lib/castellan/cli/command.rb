@@ -69,6 +69,16 @@ module Castellan
         raise Castellan::Error, "rack is not here; run it in the application's folder and bundle: bundle exec #{self.class::USAGE}"
       end
 
+      # Writes what the application prints, also in its threads and at exit, to standard error, so that it does
+      # not become part of the file that the command writes.
+      def redirected
+        return yield unless @out.equal?($stdout)
+
+        @out = $stdout.dup
+        $stdout.reopen($stderr)
+        yield
+      end
+
       def failed(message, status)
         @err.puts "castellan #{self.class.title}: #{message}"
         status

@@ -12,7 +12,8 @@ module Castellan
     # such as one that a block of Sinatra calls, have the path `at:`.
     class MountedApps
       # @return [Array<Array(String, Serve::App)>] the path of the mount point, "" for the root, and the app
-      # @return [String, nil] a notice that some apps are missing, because their path is not known
+      # @return [String, nil] a notice that some apps are missing, because their path is not known, or that `at:` is
+      #   of no use
       attr_reader :to_a, :notice
 
       # @param file [String]
@@ -32,7 +33,8 @@ module Castellan
         @seen = Set.new
         walk(application, "")
         missed = ObjectSpace.each_object(Serve::App).to_a - @to_a.map(&:last)
-        at ? @to_a.concat(missed.map { |app| [at, app] }) : @notice = (hidden(file) if missed.any?)
+        @to_a.concat(missed.map { |app| [at, app] }) if at
+        @notice = missed.any? ? (hidden(file) unless at) : ("--at #{at} changes nothing: each Castellan.app is in a route" if at)
         raise Error, @notice || none(file) if @to_a.empty?
       end
 

@@ -56,15 +56,6 @@ module Castellan
         raise WrongArguments, "--at needs the application's config.ru" if @at && file.nil?
       end
 
-      # Output of the application, also of its threads and at exit, must not become part of the configuration.
-      def redirected
-        return yield unless @out.equal?($stdout)
-
-        @out = $stdout.dup
-        $stdout.reopen($stderr)
-        yield
-      end
-
       # @return [MountedApps]
       def mounted(file)
         load_doctor

@@ -23,6 +23,11 @@ module Castellan
         raise WrongArguments, "name one file, got #{[file, *others].join(" ")}" if others.any?
 
         load_doctor
+        redirected { print_types(file) }
+        0
+      end
+
+      def print_types(file)
         Doctor::Application.boot(file, environment: @environment)
         Rails.application.eager_load! if defined?(Rails) && Rails.respond_to?(:application) && Rails.application
         resources = Resource.subclasses.flat_map { |resource| [resource, *resource.descendants] } # loaded with the first subclass
@@ -30,7 +35,6 @@ module Castellan
         raise Castellan::Error, "the application has no resources" if definitions.empty?
 
         @out.puts TypeScript.new(definitions).to_s
-        0
       end
     end
   end
