@@ -207,6 +207,10 @@ module Castellan
       Storage::Found.new(nil, nil, found.seen)
     end
 
+    def permitted(request, found)
+      found.stored.nil? || Reuse.permitted?(request, found.stored) ? found : without_credentials(found)
+    end
+
     def alone?(request)
       request.head? || request.env.key?("HTTP_RANGE") || request.no_store? ||
         (@unshared[request.group]&.first || 0) > Clock.monotonic_ns
@@ -238,7 +242,7 @@ module Castellan
     # Reads the store again: another request may have ended between the first read and this turn.
     def fetch_unless_stored(request, reason, note: false)
       found = @storage.find(request)
-      stored_elsewhere(request, found, reason) || fetch(request, found, reason, note: note)
+      stored_elsewhere(request, found, reason) || fetch(request, permitted(request, found), reason, note: note)
     end
 
     def stored_elsewhere(request, found, reason)
@@ -298,7 +302,7 @@ module Castellan
       found = @storage.find(request)
       return if found.stored && Reuse.decide(request, found.stored, now) == :hit
 
-      @origin.fetch(request, found, "stale").response
+      @origin.fetch(request, permitted(request, found), "stale").response
     end
 
     def now

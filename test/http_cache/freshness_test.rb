@@ -35,6 +35,8 @@ class HTTPCacheFreshnessTest < Minitest::Test
        ["a quoted number is a number", control['max-age="60"'], :hit],
        ["a quoted number that ran out is stale", control['max-age="2"'], :miss],
        ["leading zeros are a number", control["max-age=00060"], :hit],
+       ["many leading zeros are a number", control["max-age=#{"0" * 20}60"], :miss, { after: 60 }],
+       ["many zeros are 0", control["max-age=#{"0" * 20}"], :miss],
        ["white space around commas is ignored", control[" ,\t max-age=60 ,, x"], :hit],
        ["2^31 - 1 is fresh", control["max-age=2147483647"], :hit],
        ["2^31 is fresh", control["max-age=2147483648"], :hit],
@@ -107,6 +109,7 @@ class HTTPCacheFreshnessTest < Minitest::Test
        ["Age beyond max-age is stale at once", control["max-age=60"].merge("age" => "60"), :miss],
        ["the first of several Ages counts", control["max-age=60"].merge("age" => "59, 0"), :miss],
        ["the first of several Ages counts when it is smaller", control["max-age=60"].merge("age" => "0, 90"), :hit],
+       ["empty members of Age do not count", control["max-age=60"].merge("age" => ", 59"), :miss],
        ["the first of several lines of Age counts", control["max-age=60"].merge("age" => %w[0 90]), :hit],
        *["-60", "x", "61.5", "\"90\"", "90x"].map { |age|
          ["Age: #{age} is ignored", control["max-age=60"].merge("age" => age), :hit]

@@ -26,6 +26,7 @@ class HTTPCacheStoringTest < Minitest::Test
        ["206 is not stored", { "cache-control" => "max-age=60", "content-range" => "bytes 0-6/20" }, :miss, { status: 206 }],
        ["416 is not stored", FRESH, :miss, { status: 416 }],
        ["412 is not stored", FRESH, :miss, { status: 412 }],
+       ["407 is not stored without its Proxy-Authenticate", FRESH, :miss, { status: 407 }],
        ["HEAD is stored", FRESH, :hit, { method: "HEAD" }],
        *%w[POST PUT PATCH DELETE OPTIONS PROPFIND REPORT SEARCH QUERY FOO].map { |name|
          ["#{name} is not answered from the cache", FRESH, :miss, { method: name }]
@@ -59,6 +60,16 @@ class HTTPCacheStoringTest < Minitest::Test
          "max-age=60, private=[x-user]", "max-age=60, private:x", '"private", max-age=60', "[private], max-age=60", '"private, max-age=60"',
          "max-age=60, 'private'", "max-age=60, no-store;", "max-age=60, no-store:", 'max-age=60, "no-store"'].map { |value|
          ["malformed and not stored: #{value}", ->(world) { MODIFIED.call(world).merge("cache-control" => value) }, :miss]
+       },
+       *["max-age=60; private", "max-age=60;private", "max-age=60 private", "public; private, max-age=60", "public private, max-age=60",
+         "max-age=60, public; no-store", "max-age=60, a=b no-store", "max-age=60, a; x-private; private"].map { |value|
+         ["malformed after a name and not stored: #{value}", { "cache-control" => value, "etag" => '"a"' }, :miss]
+       },
+       *["max-age=60, x-private; no-stores", 'max-age=60, a="b; private"', "max-age=60, a=private"].map { |value|
+         ["part of a longer name or of an argument: #{value}", { "cache-control" => value }, :hit]
+       },
+       *%w[content-encoding content-type date].map { |name|
+         ["a response is not stored without its #{name}", { "cache-control" => "max-age=60, no-cache=\"#{name}\"", "etag" => '"a"' }, :miss]
        },
        ["malformed, and so without a heuristic", ->(world) { MODIFIED.call(world).merge("cache-control" => "max_age 60;") }, :miss],
        ["private of a field and of all is not stored", { "cache-control" => 'private="x-a", private, max-age=60' }, :miss],

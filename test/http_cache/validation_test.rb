@@ -52,6 +52,15 @@ class HTTPCacheValidationTest < Minitest::Test
     end
   end
 
+  # RFC 9110 §13.1.3: without Last-Modified, the condition is false for a response that is not stored.
+  def test_date_stands_for_last_modified_of_stored_responses_only
+    %w[no-store private].each do |control|
+      world = Castellan::CachedApplication.new { [200, { "cache-control" => control }, ["whole"]] }
+      answer = world.get("/", { "If-Modified-Since" => "Sun, 01 Mar 2026 12:00:00 GMT" })
+      assert_equal [200, "whole"], [answer.status, answer.body]
+    end
+  end
+
   def test_a_304_has_the_fields_that_guide_caches_and_none_of_the_content
     fields = { "cache-control" => "max-age=60", "etag" => '"a"', "vary" => "accept", "expires" => "0", "content-location" => "/b",
                "content-type" => "text/plain", "content-language" => "de", "content-length" => "7" }

@@ -40,6 +40,41 @@ class HTTPCacheViewersTest < Minitest::Test
     def identified?(name) = authorized?(name) || VIEWERS[name].key?("Cookie")
   end
 
+  # A store in which another request stores its response between the two reads of a request.
+  class RacingStore < Castellan::Store::MemoryStore
+    attr_writer :race
+
+    def read_multi(keys) = super.tap { racing }
+    def decoded(key, &) = super.tap { racing }
+
+    private
+
+    def racing
+      race = @race
+      @race = nil
+      race&.call
+    end
+  end
+
+  def test_what_is_stored_meanwhile_neither_validates_nor_replaces_an_answer_with_credentials
+    [{ "Cookie" => "session=1" }, { "Authorization" => "Bearer 1" }].each do |credentials|
+      [200, 503].each do |status|
+        world = Castellan::CachedApplication.new(store: store = RacingStore.new)
+        world.answer do |env|
+          own = !env.values_at("HTTP_COOKIE", "HTTP_AUTHORIZATION").compact.empty?
+          fields = { "etag" => '"a"', "last-modified" => world.date(-100_000), "cache-control" => "stale-if-error=60" }
+          if own && env["HTTP_IF_NONE_MATCH"] then [304, fields, []]
+          else own ? [status, fields, ["own"]] : [200, fields, ["of nobody"]]
+          end
+        end
+        store.race = -> { world.get("/") }
+        answer = world.get("/", credentials)
+        assert_equal [status, "own"], [answer.status, answer.body], credentials
+        assert_equal 2, world.requests.size
+      end
+    end
+  end
+
   def test_no_answer_crosses_viewers
     random = Random.new(Minitest.seed)
     answers = []

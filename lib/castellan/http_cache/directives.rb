@@ -13,15 +13,16 @@ module Castellan
     #
     # Names are case-insensitive. If a directive is repeated, the first one counts; the field names of
     # `private` and `no-cache` are combined, unless one of them has none and so applies to the whole response.
-    # An invalid number of seconds is 0, so that the response is stale (§4.2.1). In a malformed member,
-    # `private`, `no-store` and `no-cache` count all the same, for the whole response.
+    # An invalid number of seconds is 0, so that the response is stale (§4.2.1). In a malformed member, such as
+    # `max-age=60; private`, the words `private`, `no-store` and `no-cache` count all the same, for the whole
+    # response.
     class Directives
       LARGEST = 2**31 # seconds; larger numbers count as this one (RFC 9111 §1.2.2)
       LISTS = %w[private no-cache].freeze
       NUMBERS = %w[max-age s-maxage stale-while-revalidate stale-if-error].freeze
       NAME = /[!#$%&*+\-.^_`|~0-9a-z]+/i # a token, but without a single quote
       FIELD_NAME = /\A[\w-]+\z/
-      PERSONAL = /\A[^a-z]*(private|no-store|no-cache)(?![\w-])/i
+      PERSONAL = /(?<![\w-])(?:private|no-store|no-cache)(?![\w-])/i
       MALFORMED = ""
       private_constant :LARGEST, :LISTS, :NUMBERS, :NAME, :FIELD_NAME, :PERSONAL, :MALFORMED
 
@@ -62,12 +63,17 @@ module Castellan
           name = scanner.scan(NAME)
           argument = argument_of(scanner) if name && scanner.skip(/=/)
           rest = scanner.scan(/[^,]*/)
-          yield MALFORMED, true if rest.match?(/\S/)
-          argument = junk(name, rest) if name && rest.match?(/\S/)
-          name ||= rest[PERSONAL, 1]
+          malformed = rest.match?(/\S/)
+          argument = junk(name, rest) if name && malformed
           yield name, argument || true if name
+          malformed(rest) { |word| yield word, true } if malformed
           argument = nil
         end
+      end
+
+      def self.malformed(rest, &)
+        yield MALFORMED
+        rest.scan(PERSONAL, &)
       end
 
       # Text after an argument makes a number invalid and a list of names unusable.
@@ -75,9 +81,10 @@ module Castellan
         LISTS.include?(name.downcase) || rest
       end
 
+      # @return [String, nil] nil if it is missing or malformed
       def self.argument_of(scanner)
         quoted = scanner.scan(/"(?:[^"\\]|\\.)*+"/n)
-        quoted ? quoted[1..-2].gsub(/\\(.)/n, "\\1") : scanner.scan(/[^,]*/).rstrip
+        quoted ? quoted[1..-2].gsub(/\\(.)/n, "\\1") : scanner.scan(NAME)
       end
 
       def self.add(directives, name, argument)
@@ -86,7 +93,7 @@ module Castellan
         elsif LISTS.include?(name) then directives[name] = known == true || argument == true ? true : "#{known},#{argument}"
         end
       end
-      private_class_method :argument, :scan, :junk, :argument_of, :add
+      private_class_method :argument, :scan, :malformed, :junk, :argument_of, :add
 
       # @param directives [Hash{String => String, true}]
       def initialize(directives)
@@ -95,6 +102,13 @@ module Castellan
       end
 
       NONE = new({})
+
+      # @param digits [String]
+      # @return [Integer] seconds, at most {LARGEST}
+      def self.number(digits)
+        digits = digits.sub(/\A0+(?=\d)/, "")
+        digits.size > 10 ? LARGEST : [digits.to_i, LARGEST].min
+      end
 
       # @return [Boolean] whether a member has another syntax
       def malformed? = key?(MALFORMED)
@@ -108,7 +122,7 @@ module Castellan
         argument = @directives[name] or return
         return 0 unless argument.is_a?(String) && argument.match?(/\A\d+\z/)
 
-        argument.size > 10 ? LARGEST : [argument.to_i, LARGEST].min
+        Directives.number(argument)
       end
 
       # @return [Integer, Float, nil] like {#seconds}; infinity if the directive has no argument (`max-stale`)

@@ -226,10 +226,15 @@ module Castellan
       # @return [Fetched, nil] a 304 without the body
       def unmodified(received, policy)
         response = policy.build("") if received.conditions
-        return unless response && @reply.not_modified?(received.request.original, response)
+        return unless response && dated?(received, response) && @reply.not_modified?(received.request.original, response)
 
         received.close
         Fetched.new(conditional(received, response), nil, received.status)
+      end
+
+      # The Date of a response stands for its Last-Modified only once it is stored (RFC 9111 §4.3.2).
+      def dated?(received, response)
+        !response.last_modified.nil? || received.request.original.key?("HTTP_IF_NONE_MATCH")
       end
 
       # Evaluates the conditions of the client, which the application did not see.

@@ -46,7 +46,7 @@ module Castellan
       # @param (see decide)
       # @return [Boolean] whether the stale response may replace an error of the origin server (RFC 5861 §4)
       def instead_of_error?(request, stored, now)
-        return false if stored.strict? || !enough?(request, stored)
+        return false if stored.strict? || !permitted?(request, stored) || !enough?(request, stored)
 
         seconds = [stored.if_error, request.control.seconds("stale-if-error") || 0].max
         seconds.positive? && -stored.remaining(now) <= seconds

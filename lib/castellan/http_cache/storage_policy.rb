@@ -14,8 +14,10 @@ module Castellan
       UNDERSTOOD = [200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 305, 307, 308, *400..417, 421, 422, 426, *500..505].freeze
       # These depend on request fields that are not part of the key: Range and conditions.
       PARTIAL = [206, 304, 412, 416].freeze
-      AGE_LIMIT = 2**31
-      private_constant :HEURISTIC, :UNDERSTOOD, :AGE_LIMIT
+      # Without these the content would be another; Proxy-Authenticate, which is not stored, is needed by a 407.
+      NEEDED = %w[content-encoding content-range content-type date].freeze
+      PROXY_AUTHENTICATION_REQUIRED = 407
+      private_constant :HEURISTIC, :UNDERSTOOD, :NEEDED, :PROXY_AUTHENTICATION_REQUIRED
 
       # @return [Hash] normalized fields of the response
       attr_reader :fields
@@ -81,7 +83,7 @@ module Castellan
       end
 
       def final?
-        @status >= 200 && (!PARTIAL.include?(@status) || part?) && !@fields.key?("rack.hijack")
+        @status >= 200 && @status != PROXY_AUTHENTICATION_REQUIRED && (!PARTIAL.include?(@status) || part?) && !@fields.key?("rack.hijack")
       end
 
       # A part is stored if it can be combined with others: with a strong validator (RFC 9111 §3.4).
@@ -90,7 +92,7 @@ module Castellan
       end
 
       def permitted?
-        return false if vary.nil? || @request.no_store? || @control.fields("private") == true
+        return false if vary.nil? || @request.no_store? || @control.fields("private") == true || excluded.intersect?(NEEDED)
         return false if @control.key?("must-understand") ? !UNDERSTOOD.include?(@status) : @control.key?("no-store")
         return false if @request.authorized? && !shareable?
 
@@ -185,10 +187,8 @@ module Castellan
 
       # Reads the first of several values and ignores an invalid one (RFC 9111 §5.1).
       def age_value
-        value = HeaderFields.combined(@fields["age"]).to_s.split(",").first.to_s.strip
-        return 0 unless value.match?(/\A\d+\z/)
-
-        value.size > 10 ? AGE_LIMIT : [value.to_i, AGE_LIMIT].min
+        value = HeaderFields.combined(@fields["age"]).to_s[/\A[\s,]*([^,]*)/, 1].strip
+        value.match?(/\A\d+\z/) ? Directives.number(value) : 0
       end
     end
   end
