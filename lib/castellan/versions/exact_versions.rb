@@ -26,8 +26,8 @@ module Castellan
     # version and data from the same replica.
     class ExactVersions
       # `tokens` is the SQL that reads the version without checking the triggers, see {SQLiteReader}. `snapshots`
-      # are {PostgresSnapshot}s by values.
-      Statement = Struct.new(:sql, :tokens, :shared, :snapshots)
+      # are {PostgresSnapshot}s by values, and `relations` is SQL that they need.
+      Statement = Struct.new(:sql, :tokens, :shared, :snapshots, :relations)
       LIMIT = 1000 # lists of tables; clients choose includes
       private_constant :Statement, :LIMIT
 
@@ -125,7 +125,7 @@ module Castellan
       def version(raw, statement, values)
         return value(raw, statement.sql, statement.tokens) unless postgres?
 
-        snapshot = statement.snapshots.fetch(values) { PostgresSnapshot.new(statement.sql) }
+        snapshot = statement.snapshots.fetch(values) { PostgresSnapshot.new(statement.sql, statement.relations) }
         snapshot.version(raw, values) { |sql, sent| value(raw, sql, sent) }
       end
 
@@ -175,7 +175,8 @@ module Castellan
 
       def statement(tables)
         sql = triggers.current(tables).freeze
-        Statement.new(sql, triggers.tokens(tables)&.freeze, SharedRead.new, BoundedCache.new(limit: LIMIT)).freeze
+        relations = triggers.relations(tables).freeze if postgres?
+        Statement.new(sql, triggers.tokens(tables)&.freeze, SharedRead.new, BoundedCache.new(limit: LIMIT), relations).freeze
       end
     end
   end

@@ -6,7 +6,8 @@ module Castellan
   module Versions
     # Repeats a version that was read on PostgreSQL while no transaction has ended on the server since.
     #
-    #   snapshot = PostgresSnapshot.new(PostgresTriggers.current(%w[users roles]))
+    #   tables = %w[users roles]
+    #   snapshot = PostgresSnapshot.new(PostgresTriggers.current(tables), PostgresTriggers.relations(tables))
     #   snapshot.version(raw, []) { |sql, values| reader.value(raw, sql, values) }   # => String or nil
     #
     # Two statements that see the same transactions see the same rows. PostgreSQL names the transactions that
@@ -16,21 +17,24 @@ module Castellan
     # On a replica, the name does not contain all transactions; there each call reads the version. Thread-safe;
     # the connections may belong to several servers, databases and roles.
     class PostgresSnapshot
-      # What the version depends on apart from the snapshot: the server (another one may have the same
-      # transaction ids after a failover), and what resolves the names of the tables.
+      # What the version depends on, apart from the names of its tables. The server is part of it: after a
+      # failover, another one may have the same transaction ids.
       SEEN = "CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.concat_ws(' ', pg_catalog.pg_postmaster_start_time(), " \
              "pg_catalog.current_database(), current_user, pg_catalog.pg_my_temp_schema(), pg_catalog.txid_current_snapshot(), " \
-             "pg_catalog.current_setting('search_path')) END"
-      SELECT_SEEN = "SELECT #{SEEN}".freeze
+             "%s, pg_catalog.current_setting('search_path')) END"
       # What was seen, and the version then.
       Last = Struct.new(:seen, :version)
       NONE = [].freeze
-      private_constant :SEEN, :SELECT_SEEN, :Last, :NONE
+      private_constant :SEEN, :Last, :NONE
 
       # @param sql [String] SELECT of one text without line feeds, or NULL
-      def initialize(sql)
+      # @param relations [String] SQL of the ids of its tables: PostgreSQL resolves a name by a cache that may be
+      #   older than the snapshot, for microseconds after a table or schema was renamed
+      def initialize(sql, relations)
         @sql = sql
-        @both = "SELECT coalesce(#{SEEN}, '') || E'\\n' || found.version FROM (#{sql}) AS found (version)".freeze
+        seen = format(SEEN, relations)
+        @seen = "SELECT #{seen}".freeze
+        @both = "SELECT coalesce(#{seen}, '') || E'\\n' || found.version FROM (#{sql}) AS found (version)".freeze
         @last = nil
         @unchanged = false # whether the last two statements saw the same transactions
       end
@@ -45,7 +49,7 @@ module Castellan
         return yield(@sql, values) unless raw.transaction_status == PG::PQTRANS_IDLE # its snapshot may be older than the names of tables
 
         last = @last
-        return last.version if @unchanged && yield(SELECT_SEEN, NONE) == last.seen
+        return last.version if @unchanged && yield(@seen, NONE) == last.seen
 
         seen, _, version = yield(@both, values)&.rpartition("\n")
         @unchanged = !last.nil? && last.seen == seen

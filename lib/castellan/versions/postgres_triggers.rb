@@ -263,6 +263,12 @@ module Castellan
         "SELECT #{versions} WHERE txid_current_if_assigned() IS NULL"
       end
 
+      # @param counters [Array<String>] see {.current}
+      # @return [String] SQL of an array of the ids of their tables
+      def relations(counters)
+        "ARRAY[#{counters.map { |counter| relation(counter.split.first) }.uniq.join(", ")}]::oid[]"
+      end
+
       # @return [nil] PostgreSQL needs no separate statement
       def tokens(_tables) = nil
 
@@ -364,7 +370,7 @@ module Castellan
       # @return [String] SELECT of one text; no row if a table needs {FUNCTIONS}: with partitions or
       #   inheritance, if a subscription exists, or if a version is unknown
       def plain(tables)
-        oids = "ARRAY[#{tables.map { |table| relation(table) }.join(", ")}]::oid[]"
+        oids = relations(tables)
         <<~SQL
           SELECT triggers.token || '-' || counters.n FROM (
             SELECT string_agg(c.oid || '-' || c.xmin || '-' || t.xmin, '.' ORDER BY c.oid) AS token
