@@ -42,6 +42,21 @@ class SharedReadTest < Minitest::Test
     assert_equal 1, Timeout.timeout(5) { @read.call { 1 } }
   end
 
+  def test_threads_that_an_error_interrupts_anywhere_keep_no_other_waiting
+    random = Random.new(Minitest.seed)
+    (Castellan::TestHelpers.all? ? 3_000 : 300).times do
+      read = Castellan::Versions::SharedRead.new
+      threads = Array.new(4) do
+        Thread.new { 200.times { read.call { Thread.pass && 1 } } }.tap { |thread| thread.report_on_exception = false }
+      end
+      threads.sample(3, random: random).each do |thread|
+        sleep random.rand * 0.001
+        thread.raise(IOError) if thread.alive?
+      end
+      assert_equal [true] * 4, threads.map { |thread| ended?(thread) }
+    end
+  end
+
   def test_a_forked_process_does_not_wait_for_a_thread_of_its_parent
     started = Queue.new
     going_on = Queue.new
@@ -58,6 +73,12 @@ class SharedReadTest < Minitest::Test
   end
 
   private
+
+  def ended?(thread)
+    !thread.join(5).nil?
+  rescue IOError
+    true
+  end
 
   def read_forever
     loop { @read.call { Thread.pass } }

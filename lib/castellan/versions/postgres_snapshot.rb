@@ -17,12 +17,12 @@ module Castellan
     # On a replica, the name does not contain all transactions; there each call reads the version. Thread-safe;
     # the connections may belong to several servers, databases and roles.
     class PostgresSnapshot
-      # What the version depends on, apart from the names of its tables. The server is part of it: after a
-      # failover, another one may have the same transaction ids.
+      # Everything on which the version depends, besides its tables. The server is included, because after a
+      # failover another one may have the same transaction ids.
       SEEN = "CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.concat_ws(' ', pg_catalog.pg_postmaster_start_time(), " \
              "pg_catalog.current_database(), current_user, pg_catalog.pg_my_temp_schema(), pg_catalog.txid_current_snapshot(), " \
              "%s, pg_catalog.current_setting('search_path')) END"
-      # What was seen, and the version then.
+      # One reading: of the snapshot and the rest of {SEEN}, and of the version.
       Last = Struct.new(:seen, :version)
       NONE = [].freeze
       private_constant :SEEN, :Last, :NONE

@@ -18,10 +18,11 @@ module Castellan
     class SharedRead
       LONG_NS = 2_000_000
       PAUSE_NS = 1_000_000_000
+      NEVER = { Object => :never }.freeze
       # One statement and the threads that share it; they wait until the queue is closed. After a fork, the
       # parent's owner is not alive.
       Round = Struct.new(:owner, :ended, :read, :value)
-      private_constant :LONG_NS, :PAUSE_NS, :Round
+      private_constant :LONG_NS, :PAUSE_NS, :NEVER, :Round
 
       def initialize
         @mutex = Mutex.new
@@ -36,7 +37,7 @@ module Castellan
         return yield if @running&.owner == Thread.current # a nested call in the block
 
         own = before = nil
-        joined = @mutex.synchronize do
+        joined = synchronize do
           alive(@next) || begin
             before = alive(@running)
             @next = own = Round.new(Thread.current, Thread::Queue.new)
@@ -51,17 +52,22 @@ module Castellan
         read = true
         value
       ensure
-        # An interrupt before the round is finished would block all other threads.
-        Thread.handle_interrupt(Object => :never) { finish(own, read, value) } if own
+        finish(own, read, value) if own
       end
 
       private
+
+      # Without interrupts: Ruby 3.1 wakes no other thread when one is interrupted that waits for a mutex, and a
+      # round that is not finished would block all other threads.
+      def synchronize(&)
+        Thread.handle_interrupt(NEVER) { @mutex.synchronize(&) }
+      end
 
       def alive(round) = (round if round&.owner&.alive?)
 
       def lead(round, before)
         before ? before.ended.pop : gather
-        @mutex.synchronize do
+        synchronize do
           @running = round
           @next = nil
         end
@@ -77,13 +83,13 @@ module Castellan
       end
 
       def finish(round, read, value)
-        @mutex.synchronize do
+        synchronize do
           round.value = value
           round.read = read
           @next = nil if @next.equal?(round)
           @running = nil if @running.equal?(round)
+          round.ended.close
         end
-        round.ended.close
       end
     end
   end
