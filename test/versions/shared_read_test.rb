@@ -53,7 +53,7 @@ class SharedReadTest < Minitest::Test
         sleep random.rand * 0.001
         thread.raise(IOError) if thread.alive?
       end
-      assert_equal [true] * 4, threads.map { |thread| ended?(thread) }
+      assert_equal [true] * 4, threads.map { |thread| joined?(thread) }
     end
   end
 
@@ -74,7 +74,7 @@ class SharedReadTest < Minitest::Test
 
   private
 
-  def ended?(thread)
+  def joined?(thread)
     !thread.join(5).nil?
   rescue IOError
     true

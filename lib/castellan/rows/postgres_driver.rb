@@ -81,6 +81,8 @@ module Castellan
       class InterruptedConnection
         # The time limit, in seconds, for cancelling and for reading the remaining results together.
         SECONDS = 1.0
+        NEVER = { Object => :never }.freeze # a literal would call Object.hash, where an interrupt may come first
+        private_constant :NEVER
 
         # @yieldparam answers [InterruptedConnection] returns the remaining results
         # @yieldreturn [Boolean] whether all results were read
@@ -91,7 +93,7 @@ module Castellan
         # Runs an `ensure` block so that a second interrupt cannot skip it. The interrupt is raised while
         # {.recover} waits, or after the block.
         def self.uninterrupted(&block)
-          Thread.handle_interrupt(Object => :never, &block)
+          Thread.handle_interrupt(NEVER, &block)
         end
 
         def initialize(connection)

@@ -176,7 +176,7 @@ module Castellan
       def statement(tables)
         sql = triggers.current(tables).freeze
         relations = triggers.relations(tables).freeze if postgres?
-        Statement.new(sql, triggers.tokens(tables)&.freeze, SharedRead.new, BoundedCache.new(limit: LIMIT), relations).freeze
+        Statement.new(sql, triggers.tokens(tables)&.freeze, SharedRead.new, BoundedCache.new, relations).freeze
       end
     end
   end

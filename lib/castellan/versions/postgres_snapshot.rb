@@ -14,14 +14,15 @@ module Castellan
     # a statement sees (`txid_current_snapshot()`) in a third of the time in which it reads the version, which
     # also checks the triggers. While transactions end between the calls, each call reads the version alone.
     #
-    # On a replica, the name does not contain all transactions; there each call reads the version. Thread-safe;
-    # the connections may belong to several servers, databases and roles.
+    # On a replica, the name does not contain all transactions, so each call reads the version, and so does the
+    # first one on another connection than before. Thread-safe; the connections may belong to several servers,
+    # databases and roles.
     class PostgresSnapshot
-      # Everything on which the version depends, besides its tables. The server is included, because after a
-      # failover another one may have the same transaction ids.
+      # Everything on which the version depends, besides its tables. The process is included, because another
+      # server after a failover, and the same one after a crash, may have the same transaction ids.
       SEEN = "CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.concat_ws(' ', pg_catalog.pg_postmaster_start_time(), " \
-             "pg_catalog.current_database(), current_user, pg_catalog.pg_my_temp_schema(), pg_catalog.txid_current_snapshot(), " \
-             "%s, pg_catalog.current_setting('search_path')) END"
+             "pg_catalog.pg_backend_pid(), pg_catalog.txid_current_snapshot(), %s, pg_catalog.quote_ident(current_user), " \
+             "pg_catalog.current_setting('search_path')) END"
       # One reading: of the snapshot and the rest of {SEEN}, and of the version.
       Last = Struct.new(:seen, :version)
       NONE = [].freeze
@@ -46,7 +47,8 @@ module Castellan
       # @yieldreturn [String, nil] the first value
       # @return [String, nil]
       def version(raw, values)
-        return yield(@sql, values) unless raw.transaction_status == PG::PQTRANS_IDLE # its snapshot may be older than the names of tables
+        # The snapshot of a transaction may be older than the names of the tables.
+        return yield(@sql, values) unless raw.transaction_status == PG::PQTRANS_IDLE
 
         last = @last
         return last.version if @unchanged && yield(@seen, NONE) == last.seen

@@ -18,7 +18,7 @@ module Castellan
     class SharedRead
       LONG_NS = 2_000_000
       PAUSE_NS = 1_000_000_000
-      NEVER = { Object => :never }.freeze
+      NEVER = { Object => :never }.freeze # a literal would call Object.hash, where an interrupt may come first
       # One statement and the threads that share it; they wait until the queue is closed. After a fork, the
       # parent's owner is not alive.
       Round = Struct.new(:owner, :ended, :read, :value)
