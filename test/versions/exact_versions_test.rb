@@ -195,6 +195,15 @@ module ExactVersionsOnPostgres
     assert_nil users
   end
 
+  def test_a_table_that_a_crash_would_empty_has_no_token
+    assert users
+    other.run("ALTER TABLE users SET UNLOGGED")
+    assert_nil users
+    assert_nil current("users", "roles")
+    other.run("ALTER TABLE users SET LOGGED")
+    assert users
+  end
+
   def test_the_triggers_of_older_versions_are_replaced_and_their_schema_is_dropped
     old = "AFTER INSERT OR UPDATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION castellan.bump()"
     run_sql("CREATE SCHEMA castellan")

@@ -14,8 +14,8 @@ module Castellan
     # Runs one prepared statement before the data is read, on the same connection; outside of transactions,
     # threads that read the same versions at the same time share it. The version is nil, so that the response
     # is not cached, if a write could go unnoticed: a trigger is missing or not ENABLE ALWAYS, a partition or
-    # inheriting table has none, logical replication fills the table, or row-level security is on. Disabling a
-    # trigger, ALTER TABLE and attaching a partition change the token.
+    # inheriting table has none, logical replication fills the table, a crash would empty it (UNLOGGED), or
+    # row-level security is on. Disabling a trigger, ALTER TABLE and attaching a partition change the token.
     #
     # `install(%w[posts], by: "account_id")` also counts the changes by column value (an integer or a UUID, in
     # 1,024 buckets, so two values may share a version), for documents of one tenant or one record. SQLite

@@ -99,7 +99,7 @@ module Castellan
           END $f$
         SQL
         <<~SQL
-          -- NULL where a write would not run the trigger, or where rows depend on the role.
+          -- NULL where a change would not run the trigger (a crash empties an UNLOGGED table), or where rows depend on the role.
           CREATE OR REPLACE FUNCTION castellan_version(watched oid, child boolean DEFAULT false) RETURNS text
           LANGUAGE plpgsql STABLE AS $f$
           DECLARE
@@ -113,7 +113,7 @@ module Castellan
               SELECT coalesce(sum(n), CASE WHEN child THEN 0 END) FROM %1$I.castellan_versions WHERE relation = watched
             ) INTO has_children, has_parents, token
             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
-            WHERE c.oid = watched AND c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND t.tgenabled = 'A'
+            WHERE c.oid = watched AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT c.relrowsecurity AND t.tgenabled = 'A'
               AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel WHERE srrelid = c.oid);
             IF has_children THEN
               FOR inherits IN SELECT inhrelid, xmin FROM pg_catalog.pg_inherits WHERE inhparent = watched ORDER BY 1 LOOP
@@ -200,7 +200,7 @@ module Castellan
               SELECT sum(n) FROM %1$I.castellan_buckets WHERE relation = watched AND by = named
               AND bucket IN (-1, %1$I.castellan_bucket(value)) HAVING bool_or(bucket = -1)
             ) INTO token FROM pg_catalog.pg_class c
-            WHERE c.oid = watched AND c.relkind = 'r' AND NOT c.relrowsecurity AND NOT c.relhassubclass
+            WHERE c.oid = watched AND c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relrowsecurity AND NOT c.relhassubclass
               AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid)
               AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel WHERE srrelid = c.oid);
             RETURN coalesce(token, %1$I.castellan_version(watched));
@@ -375,7 +375,8 @@ module Castellan
           SELECT triggers.token || '-' || counters.n FROM (
             SELECT string_agg(c.oid || '-' || c.xmin || '-' || t.xmin, '.' ORDER BY c.oid) AS token
             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
-            WHERE c.oid = ANY (#{oids}) AND c.relkind = 'r' AND NOT c.relrowsecurity AND NOT c.relhassubclass AND t.tgenabled = 'A'
+            WHERE c.oid = ANY (#{oids}) AND c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relrowsecurity AND NOT c.relhassubclass
+              AND t.tgenabled = 'A'
             HAVING count(*) = #{tables.size}
           ) triggers, (
             SELECT sum(n) AS n FROM castellan_versions WHERE relation = ANY (#{oids}) HAVING count(DISTINCT relation) = #{tables.size}
