@@ -67,8 +67,8 @@ class HTTPCachePartsTest < Minitest::Test
 
   # fields of the part, whether it is stored
   [
-    [{}, true], [{ "etag" => nil }, false], [{ "etag" => 'W/"a"' }, false],
-    [{ "etag" => nil, "last-modified" => "Sun, 01 Feb 2026 08:00:00 GMT" }, false], [{ "cache-control" => nil }, false],
+    [{}, true], [{ "etag" => nil }, true], [{ "etag" => 'W/"a"' }, true],
+    [{ "etag" => nil, "last-modified" => "Sun, 01 Feb 2026 08:00:00 GMT" }, true], [{ "cache-control" => nil }, false],
     [{ "cache-control" => "public", "last-modified" => "Sun, 01 Feb 2026 08:00:00 GMT" }, false],
     [{ "cache-control" => "no-store, max-age=60" }, false], [{ "cache-control" => "private, max-age=60" }, false],
     [{ "set-cookie" => "a=1" }, false], [{ "cache-control" => "max-age=60, must-understand" }, true],
@@ -92,6 +92,15 @@ class HTTPCachePartsTest < Minitest::Test
     longer.answer { |env| part(env, {}, "#{CONTENT}abc") }
     longer.get("/", { "Range" => "bytes=5-" })
     refute_predicate longer.get("/", { "Range" => "bytes=0-4" }), :hit?
+  end
+
+  # RFC 9111 §3.4
+  def test_parts_without_a_strong_validator_are_not_combined
+    [nil, 'W/"a"'].each do |etag|
+      world = world_with("bytes=0-4", "bytes=5-7") { { "etag" => etag, "last-modified" => "Sun, 01 Feb 2026 08:00:00 GMT" } }
+      assert_same_answer(world, "bytes=6-7")
+      assert_equal "Castellan; fwd=partial; stored", world.get("/", { "Range" => "bytes=4-5" }).note
+    end
   end
 
   def test_a_part_does_not_replace_a_whole_response

@@ -119,7 +119,7 @@ class HTTPCacheStoringTest < Minitest::Test
   KEPT = { "x-unknown" => "1", "content-type" => "text/plain", "content-language" => "de", "server" => "x", "link" => ["<a>", "<b>"],
            "cache-status" => "Inner; hit" }.freeze
   DROPPED = %w[connection keep-alive proxy-connection proxy-authenticate proxy-authentication-info proxy-authorization te
-               trailer transfer-encoding upgrade x-listed].freeze
+               trailer upgrade x-listed].freeze
 
   rows "RFC 9111 §3.1",
        *KEPT.map { |name, value|
@@ -130,6 +130,17 @@ class HTTPCacheStoringTest < Minitest::Test
          ["#{name} is not stored", { "cache-control" => "max-age=60", "connection" => "close, X-Listed", name => "x-listed" }, :hit,
           { with: ->(test, _, second) { test.assert_nil second[name] } }]
        }
+
+  # A body with Transfer-Encoding is encoded already.
+  def test_a_chunked_body_passes_untouched
+    body = Class.new { def each = yield("7\r\ncontent\r\n0\r\n\r\n") }.new
+    cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.merge("transfer-encoding" => "chunked"), body] })
+    2.times do
+      _, headers, sent = cache.call(Rack::MockRequest.env_for("http://example.org/"))
+      assert_equal ["chunked", "Castellan; fwd=uri-miss"], headers.values_at("transfer-encoding", "cache-status")
+      assert_same body, sent
+    end
+  end
 
   def test_incomplete_content_is_passed_and_not_stored
     world = Castellan::CachedApplication.new

@@ -52,13 +52,19 @@ class HTTPCacheValidationTest < Minitest::Test
     end
   end
 
-  # RFC 9110 §13.1.3: without Last-Modified, the condition is false for a response that is not stored.
+  # RFC 9110 §13.1.3: without Last-Modified, the condition is false for a response that was not stored before.
   def test_date_stands_for_last_modified_of_stored_responses_only
-    %w[no-store private].each do |control|
+    %w[no-store private max-age=60].each do |control|
       world = Castellan::CachedApplication.new { [200, { "cache-control" => control }, ["whole"]] }
       answer = world.get("/", { "If-Modified-Since" => "Sun, 01 Mar 2026 12:00:00 GMT" })
       assert_equal [200, "whole"], [answer.status, answer.body]
     end
+    world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60", "etag" => '"a"' }, ["old"]] }
+    world.get
+    world.later(70)
+    world.answer { [200, { "cache-control" => "max-age=60", "etag" => '"b"' }, ["new"]] }
+    answer = world.get("/", { "If-Modified-Since" => world.date })
+    assert_equal [200, "new", "Castellan; fwd=stale; stored"], [answer.status, answer.body, answer.note]
   end
 
   def test_a_304_has_the_fields_that_guide_caches_and_none_of_the_content

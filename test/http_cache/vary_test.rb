@@ -43,6 +43,15 @@ class HTTPCacheVaryTest < Minitest::Test
         both[{ "Accept-Encoding" => "gz ip" }, { "Accept-Encoding" => "gzip" }]],
        ["white space before a weight is nothing", vary["Accept-Encoding"], :hit,
         both[{ "Accept-Encoding" => "gzip; q=0.5" }, { "Accept-Encoding" => "gzip ;q=0.5" }]],
+       *%w[Accept Accept-Language Accept-Charset].map { |name|
+         ["white space before a weight in #{name} is nothing", vary[name], :hit, both[{ name => "a; q=0.5, b" }, { name => "a ;q=0.5,b" }]]
+       },
+       ["white space around a semicolon counts elsewhere", vary["Foo"], :miss, foo["a; b", "a;b"]],
+       *['max-age=60, no-cache="vary"', 'max-age=60, private="vary"'].map { |control|
+         ["not stored if Vary is not: #{control}", { "cache-control" => control, "vary" => "Foo", "etag" => '"a"' }, :miss, foo["1", "1"]]
+       },
+       ["not stored if Vary is only for the connection",
+        { "cache-control" => "max-age=60", "vary" => "Foo", "connection" => "close, Vary" }, :miss, foo["1", "1"]],
        *["Accept;Cookie", '"Cookie"', "Accept; q=1"].map { |value|
          ["Vary with a name that no field has matches nothing: #{value}", vary[value], :miss, foo["1", "1"]]
        },

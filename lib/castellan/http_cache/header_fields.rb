@@ -52,10 +52,15 @@ module Castellan
         value.nil? || value.ascii_only? ? value : value.b
       end
 
+      # @return [Array<String>] names of the fields that are only for this connection (RFC 9110 §7.6.1)
+      def connection(fields)
+        combined(fields["connection"]).to_s.downcase.split(/[\s,]+/)
+      end
+
       # @param without [Array<String>] further names to leave out
       # @return [Hash] the fields that a cache stores
       def storable(fields, without = [])
-        named = combined(fields["connection"]).to_s.downcase.split(/[\s,]+/)
+        named = connection(fields)
         fields.reject { |name, _| UNSTORED.include?(name) || named.include?(name) || without.include?(name) || name.start_with?("rack.") }
       end
 

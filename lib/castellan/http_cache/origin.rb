@@ -232,7 +232,7 @@ module Castellan
         Fetched.new(conditional(received, response), nil, received.status)
       end
 
-      # The Date of a response stands for its Last-Modified only once it is stored (RFC 9111 §4.3.2).
+      # The Date of a stored response stands for its Last-Modified (RFC 9111 §4.3.2), that of a new one does not.
       def dated?(received, response)
         !response.last_modified.nil? || received.request.original.key?("HTTP_IF_NONE_MATCH")
       end
@@ -265,7 +265,7 @@ module Castellan
       # @return [Fetched]
       def after(received, policy, shared)
         return not_stored(received, policy).tap { |fetched| fetched.shared = shared } unless shared&.shareable?
-        return Fetched.new(forwarded(received, stored: true), shared) unless received.conditions
+        return Fetched.new(forwarded(received, stored: true), shared) unless received.conditions && dated?(received, shared.stored)
 
         received.close
         Fetched.new(conditional(received, shared.stored, "; stored"), shared, received.status)

@@ -27,7 +27,7 @@ module Castellan
       # @param fields [Hash] of a 206 with a {position}
       # @return [Boolean] whether the stored part has the same strong validator, and no gap before the new one
       def touch?(stored, fields)
-        return false unless stored&.incomplete? && stored.etag == HeaderFields.first(fields["etag"])
+        return false unless stored&.incomplete? && stored.etag&.start_with?('"') && stored.etag == HeaderFields.first(fields["etag"])
 
         offset, length, size = position(fields)
         size == stored.size && offset <= stored.offset + stored.content.bytesize && stored.offset <= offset + length

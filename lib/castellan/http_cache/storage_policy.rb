@@ -14,8 +14,9 @@ module Castellan
       UNDERSTOOD = [200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 305, 307, 308, *400..417, 421, 422, 426, *500..505].freeze
       # These depend on request fields that are not part of the key: Range and conditions.
       PARTIAL = [206, 304, 412, 416].freeze
-      # Without these the content would be another; Proxy-Authenticate, which is not stored, is needed by a 407.
-      NEEDED = %w[content-encoding content-range content-type date].freeze
+      # Without these the content would be another, or for all requests; Proxy-Authenticate, which is not stored, is
+      # needed by a 407.
+      NEEDED = %w[content-encoding content-range content-type date vary].freeze
       PROXY_AUTHENTICATION_REQUIRED = 407
       private_constant :HEURISTIC, :UNDERSTOOD, :NEEDED, :PROXY_AUTHENTICATION_REQUIRED
 
@@ -82,17 +83,19 @@ module Castellan
         nil
       end
 
+      # A body with Transfer-Encoding is encoded already, such as that of Rails' `render stream: true`.
       def final?
-        @status >= 200 && @status != PROXY_AUTHENTICATION_REQUIRED && (!PARTIAL.include?(@status) || part?) && !@fields.key?("rack.hijack")
+        @status >= 200 && @status != PROXY_AUTHENTICATION_REQUIRED && (!PARTIAL.include?(@status) || part?) &&
+          !@fields.key?("rack.hijack") && !@fields.key?("transfer-encoding")
       end
 
-      # A part is stored if it can be combined with others: with a strong validator (RFC 9111 §3.4).
       def part?
-        @status == 206 && timed? && !Parts.position(@fields).nil? && HeaderFields.first(@fields["etag"]).to_s.start_with?('"')
+        @status == 206 && timed? && !Parts.position(@fields).nil?
       end
 
       def permitted?
-        return false if vary.nil? || @request.no_store? || @control.fields("private") == true || excluded.intersect?(NEEDED)
+        return false if vary.nil? || @request.no_store? || @control.fields("private") == true
+        return false if NEEDED.intersect?(excluded + HeaderFields.connection(@fields))
         return false if @control.key?("must-understand") ? !UNDERSTOOD.include?(@status) : @control.key?("no-store")
         return false if @request.authorized? && !shareable?
 
