@@ -169,7 +169,7 @@ module Castellan
     def latest(rendering)
       return unless rendering.definition.caching.stale?
 
-      kept_statement(rendering, SourceDigest.of(rendering.definition), rendering.tables).key(nil, rendering.values)
+      kept_statement(rendering, SourceDigest.of(rendering.definition), rendering.tables).key(address, rendering.values)
     end
 
     # @param key [String]
@@ -218,12 +218,22 @@ module Castellan
       made || (entry && load(entry, rendering.plan.holes.size, form: true)) || compressed(rendering.written, coding)
     end
 
+    # @param plan [Plan::FetchPlan]
+    # @param viewer [Object, nil]
+    # @param kind [Symbol] :exact or :notified
+    # @param adapter [Object]
+    # @return [Array, nil] parts of a cache key for the per-viewer values, see {Document::ViewerBlocks.versions}
+    def viewer_versions(plan, viewer, kind, adapter)
+      versions = Document::ViewerBlocks.versions(plan, viewer) { |*rows| version_of_rows(*rows, kind, adapter) }
+      versions && [address, *versions]
+    end
+
     # Inserts per-viewer values into the placeholders of a document.
     # @param kept [Document::Rendering::Written]
     # @param values [Array<String>, nil] JSON text for each of its blanks
-    # @return [String] the bytes of a response
+    # @return [String] the bytes of a response; of its own, because a middleware may change them
     def filled(kept, values)
-      return kept.body unless (blanks = kept.blanks)
+      return kept.body.dup unless (blanks = kept.blanks)
 
       kept.sums ? Cache::SplicedGzip.fill(kept.body.unpack(blanks.cuts), kept.sums, values) : blanks.fill(kept.body, values)
     end
@@ -231,7 +241,7 @@ module Castellan
     # Caches per-viewer values in this process, never in the store, if the resource declares their
     # dependencies.
     # @param key [String] of the document's bytes
-    # @param versions [Array, nil] see {Document::ViewerBlocks.versions}; contain the viewer's class and id
+    # @param versions [Array, nil] see {#viewer_versions}; contain the viewer's class and id
     # @param blanks [Serialize::Blanks]
     # @yieldreturn [Array<String>] the values, read from the database
     # @return [Array<String>] JSON text for each of the blanks
@@ -255,11 +265,20 @@ module Castellan
       elsif SourceDigest.of(rendering.definition).nil? then "a class without a name cannot be told from another one in another process"
       elsif elsewhere?(rendering.adapter.model)
         "#{rendering.adapter.table} is in another database than the one whose versions are read (Castellan.keep versions:)"
-      elsif key(rendering).nil? then "the version of a table cannot be read (is its trigger installed?)"
+      elsif key(rendering).nil? then unread(rendering)
       end
     end
 
     private
+
+    def unread(rendering)
+      missing = @exact.respond_to?(:missing) ? @exact.missing(rendering.tables || []) : []
+      return "the version of a table cannot be read (does a transaction write?)" if missing.empty?
+
+      symbols = missing.map { |table| table.to_sym.inspect }.join(", ")
+      "the version of #{missing.join(", ")} cannot be read: add castellan_versions #{symbols} to a migration; docs/caching.md, " \
+        "\"Exact versions\", says which tables have none"
+    end
 
     # A document that expires is written again with the same key, perhaps with other bytes.
     def write(rendering)
@@ -267,6 +286,9 @@ module Castellan
     end
 
     def versions(kind) = kind == :notified ? @versions : @exact
+
+    # @return [String] the database and search path
+    def address = @exact.respond_to?(:address) ? @exact.address.join("/") : ""
 
     def freshness(definition)
       definition.derive(:freshness) { Cache::Freshness.new(**definition.caching.to_h.except(:kind, :by)) }

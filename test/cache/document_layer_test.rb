@@ -101,6 +101,11 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_equal "inner+", layer.fetch("k") { "#{layer.fetch('k') { 'inner' }}+" }
   end
 
+  def test_a_thread_does_not_wait_for_its_own_lease
+    layer = documents(store: SharedStore.new, lease_ttl: 3600)
+    Timeout.timeout(60) { assert_equal "inner+", layer.fetch("k") { "#{layer.fetch('k') { 'inner' }}+" } }
+  end
+
   def test_nil_is_not_cached
     layer = documents
     assert_nil layer.fetch("k") { nil }

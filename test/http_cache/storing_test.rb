@@ -131,6 +131,16 @@ class HTTPCacheStoringTest < Minitest::Test
           { with: ->(test, _, second) { test.assert_nil second[name] } }]
        }
 
+  def test_a_middleware_that_changes_a_field_changes_no_other_response
+    cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.merge("vary" => +"accept", "x-list" => [+"a"]), ["x"]] })
+    vary = Array.new(3) do
+      _, headers, = cache.call(Rack::MockRequest.env_for("http://example.org/"))
+      headers.values_at("vary", "x-list").flatten.tap { |values| values.each { |value| value << ", origin" unless value.frozen? } }
+    end
+    assert_equal ["accept, origin", "a, origin"], vary.first
+    assert_equal [%w[accept a]], vary.drop(1).uniq
+  end
+
   # A body with Transfer-Encoding is encoded already.
   def test_a_chunked_body_passes_untouched
     body = Class.new { def each = yield("7\r\ncontent\r\n0\r\n\r\n") }.new

@@ -188,7 +188,7 @@ module KeeperContract
     assert_includes document.explain, "kept: the document, while"
     assert_includes document(id: 1).explain, "kept: the document, while"
     @versions.uninstall(%w[authors])
-    assert_includes document.explain, "kept: not now: the version of a table cannot be read"
+    assert_includes document.explain, "kept: not now: the version of authors cannot be read: add castellan_versions :authors to a migration"
     assert_includes document(keeper: nil).explain, "kept: not now: Castellan.keep was not called"
     Castellan.verify { assert_includes document.explain, "kept: not now: it is written anew inside Castellan.verify" }
     refute_includes models::ArticleResource.document(keeper: @keeper).explain, "kept: "
@@ -298,6 +298,8 @@ module KeeperContract
   def test_per_viewer_values_of_another_kind_raise_an_error
     error = assert_raises(Castellan::ConfigurationError) { models::PersonalArticleResource.render(keeper: @keeper, viewer: ->(_) { true }) }
     assert_match(/per_viewer :read must return ids or a Hash.*TrueClass.*library_resources\.rb:\d+/, error.message)
+    error = assert_raises(Castellan::ConfigurationError) { models::PersonalArticleResource.render(keeper: @keeper, viewer: ->(_) { [Object.new] }) }
+    assert_match(/per_viewer :read must return ids .*got Object instances: write pluck .*library_resources\.rb:\d+/, error.message)
   end
 
   # --- whatever happens

@@ -138,6 +138,11 @@ module StatementTablesOnPostgres
     run_sql("CREATE TABLE billing.invoices (id integer, year integer) PARTITION BY LIST (year)")
     run_sql("CREATE TABLE billing.invoices_1 PARTITION OF billing.invoices FOR VALUES IN (1)")
     assert_equal %w[billing.invoices users], tables(%(SELECT 1 FROM "billing"."invoices" i JOIN users USING (id) WHERE year = 1)).sort
+    ["billing.invoices.id", %("billing"."invoices"."id")].each do |column|
+      assert_equal %w[billing.invoices], tables("SELECT #{column} FROM billing.invoices WHERE #{column} = 1")
+    end
+    database = URI(@url).path.delete_prefix("/")
+    assert_equal %w[billing.invoices], tables(%(SELECT 1 FROM "#{database}".billing.invoices))
   end
 
   def test_row_level_security_is_refused

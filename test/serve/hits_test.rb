@@ -170,6 +170,18 @@ class HitsTest < Minitest::Test
     end
   end
 
+  def test_a_middleware_that_changes_a_response_changes_no_other
+    expected = Array.new(2) { get("nested") }.last
+    [nil, "gzip"].each do |coding|
+      2.times do
+        response = @app.call(Rack::MockRequest.env_for("/nested", { "HTTP_ACCEPT_ENCODING" => coding }.compact))
+        response[1].each_value { |value| value << ", changed" unless value.frozen? }
+        response[2].each { |bytes| bytes << "changed" }
+      end
+    end
+    assert_equal expected, get("nested")
+  end
+
   # RFC 9110, section 8.8.1: other bytes have another entity tag, though the version of the tables is the same.
   def test_what_has_expired_is_written_anew_and_has_another_tag
     %w[expiring expiring-flagged].product(CODINGS).each do |path, coding|

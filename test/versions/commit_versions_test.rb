@@ -57,6 +57,18 @@ class CommitVersionsTest < Minitest::Test
     forget(database)
   end
 
+  def test_databases_that_share_a_store_have_other_tokens
+    tokens = %w[one two].map do |name|
+      database = Sequel.sqlite
+      database.run("CREATE TABLE posts (id integer PRIMARY KEY)")
+      database.opts[:database] = name
+      Castellan::Versions::CommitVersions.new(@store).tap { |versions| versions.watch(Sequel::Model(database[:posts])) }
+    end
+    one, two = tokens.map { |versions| versions.current([Castellan::Versions::Dependency.new("posts")]) }
+    assert_equal current("posts"), one[/\A\h+/]
+    refute_equal one, two
+  end
+
   def test_a_failing_store_returns_no_token_and_is_logged
     @store.broken = true
     assert_nil current("posts")

@@ -316,6 +316,48 @@ module ExactVersionsOnPostgres
     assert_operator writer.run("SELECT count(*) AS n FROM castellan_versions").first["n"].to_i, :<=, 3
   end
 
+  # As the migrations of an application with a schema for each tenant and a common table of users do.
+  def test_schemas_that_share_a_table_read_one_version_of_it
+    run_sql("CREATE SCHEMA tenant")
+    holding do
+      run_sql("SET search_path = tenant, public")
+      @versions.install(%w[public.users])
+      seen = [current("public.users")]
+      other.run("INSERT INTO users VALUES (1, 'a')")
+      seen << current("public.users")
+      run_sql("RESET search_path")
+      assert_changes { other.run("INSERT INTO users VALUES (2, 'b')") }
+      seen << users << (@versions.install(%w[users]) || users)
+      run_sql("SET search_path = tenant, public")
+      seen << current("public.users") << (other.run("DELETE FROM users") && current("public.users"))
+      assert_equal [nil, 5], [seen.find(&:nil?), seen.uniq.size], seen
+      assert_equal seen[3], seen[4], "both schemas read the version of the one that installed last"
+    ensure
+      run_sql("RESET search_path")
+    end
+  end
+
+  def test_a_transaction_in_a_schema_without_the_functions_continues
+    assert users
+    run_sql("CREATE SCHEMA empty; CREATE ROLE nobody; GRANT SELECT ON users TO nobody")
+    run_sql("REVOKE EXECUTE ON FUNCTION castellan_version(oid, boolean) FROM PUBLIC")
+    ["search_path = empty", "ROLE nobody"].each do |setting|
+      transaction do
+        run_sql("SET LOCAL #{setting}")
+        assert_nil current("public.users"), setting
+        run_sql("SELECT 1")
+      end
+    end
+  ensure
+    run_sql("DROP OWNED BY nobody; DROP ROLE nobody")
+  end
+
+  def test_a_view_is_refused
+    run_sql("CREATE VIEW names AS SELECT name FROM users")
+    error = assert_raises(StandardError) { @versions.install(%w[names]) }
+    assert_includes error.message, "names is no table"
+  end
+
   def test_threads_with_a_search_path_of_their_own_do_not_share_a_version
     %w[one two].each { |schema| run_sql("CREATE SCHEMA #{schema}; CREATE TABLE #{schema}.users (id int)") }
     @versions.install(%w[one.users two.users])

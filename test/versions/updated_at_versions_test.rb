@@ -21,7 +21,7 @@ class UpdatedAtVersionsTest < Minitest::Test
     versions = Castellan::Versions::UpdatedAtVersions.new(database)
     assert_match(/updated_at.*use ExactVersions/, assert_raises(Castellan::ConfigurationError) { current(versions, "logs") }.message)
     assert_match(/no such table/, assert_raises(Castellan::ConfigurationError) { current(versions, "none") }.message)
-    assert_equal "0-", Castellan::Versions::UpdatedAtVersions.new(database, column: :id).current([Dependency.new("logs")])
+    assert_match(/\A0-@/, Castellan::Versions::UpdatedAtVersions.new(database, column: :id).current([Dependency.new("logs")]))
   ensure
     forget(database)
   end
@@ -39,7 +39,7 @@ class UpdatedAtVersionsTest < Minitest::Test
         assert_nil current(versions, "posts")
       end
     end
-    assert_equal "0-", current(versions, "posts")
+    assert_match(/\A0-@/, current(versions, "posts"))
   ensure
     [database, other].each { |one| forget(one) }
   end

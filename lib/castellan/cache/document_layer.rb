@@ -125,6 +125,8 @@ module Castellan
 
       # One thread computes; the others wait for it, or get a stale entry if it fails.
       def filled(key, freshness, latest, stale, started_ns, &compute)
+        return computed(key, freshness, latest, &compute) if @flights.mine?(key) # a block that asks for its own key
+
         mine = false
         found = @flights.run(key) do
           mine = true

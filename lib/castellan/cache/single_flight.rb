@@ -72,6 +72,12 @@ module Castellan
         @mutex.synchronize { @flights[key]&.running? } || false
       end
 
+      # @param key [String]
+      # @return [Boolean] whether this thread is computing the key
+      def mine?(key)
+        @mutex.synchronize { @flights[key]&.owner.equal?(Thread.current) }
+      end
+
       private
 
       # @return [Flight] the one that is running, else `own`

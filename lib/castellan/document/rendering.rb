@@ -487,7 +487,7 @@ module Castellan
       def viewer_versions
         return @viewer_versions if defined?(@viewer_versions)
 
-        @viewer_versions = ViewerBlocks.versions(plan, viewer) { |*rows| @keeper.version_of_rows(*rows, definition.caching.kind, adapter) }
+        @viewer_versions = @keeper.viewer_versions(plan, viewer, definition.caching.kind, adapter)
       end
 
       def scopes_sql

@@ -9,6 +9,9 @@ module Castellan
     #
     # Also converts ids from a store, which are always strings.
     module ViewerBlocks
+      IDS = [Numeric, String, Symbol, NilClass].freeze
+      private_constant :IDS
+
       module_function
 
       # @return [Array<#call>] see {Serialize::Output#fill}
@@ -62,15 +65,18 @@ module Castellan
       def block(attribute, integers)
         lambda do |ids, viewer|
           values = attribute.block.call(integers ? ids.map(&:to_i) : ids, viewer)
-          unless values.respond_to?(:to_h) && !values.nil?
-            raise ConfigurationError, "per_viewer #{attribute.name.inspect} must return ids or a Hash of id to value, " \
-                                      "got #{values.class} (#{attribute.location})"
-          end
+          refuse(attribute, values.class) unless values.respond_to?(:to_h) && !values.nil?
+          next values.transform_keys(&:to_s) if values.is_a?(Hash)
 
-          values.is_a?(Hash) ? values.transform_keys(&:to_s) : values.to_a
+          values.to_a.each { |id| refuse(attribute, "#{id.class} instances: write pluck") unless IDS.any? { |kind| id.is_a?(kind) } }
         end
       end
-      private_class_method :identity, :id, :version, :block
+
+      def refuse(attribute, got)
+        raise ConfigurationError, "per_viewer #{attribute.name.inspect} must return ids or a Hash of id to value, got #{got} " \
+                                  "(#{attribute.location})"
+      end
+      private_class_method :identity, :id, :version, :block, :refuse
     end
   end
 end

@@ -51,7 +51,8 @@ module Castellan
       def initialize(status:, fields:, content:, received_at:, initial_age:, lifetime:, while_revalidate: 0, if_error: 0, flags: [],
                      tags: [])
         @status = status
-        @fields = fields.freeze
+        # Copies, because a middleware may change a field of the response from which it was made.
+        @fields = fields.transform_values { |value| value.is_a?(Array) ? value.map(&:-@).freeze : -value }.freeze
         @fields_of_304 = fields.except(*HeaderFields::OF_CONTENT).freeze
         @etag = HeaderFields.first(fields["etag"])
         @content = content

@@ -104,7 +104,7 @@ module Castellan
 
         versions = notified ? @versions : @exact
         parts = [VERSION, "fetch", @revision.to_s, key, vary, dependencies.map(&:table)]
-        name = Cache::Key.for(parts)
+        name = Cache::Key.for([*parts, *(@exact.address if freshness.stale? && @exact.respond_to?(:address))])
         digest = @outage.key(freshness, -> { name }) do |failed|
           version = dependencies.empty? ? "" : versions.current(dependencies, &failed)
           version && Cache::Key.for([*parts, version])

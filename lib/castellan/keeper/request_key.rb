@@ -91,10 +91,8 @@ module Castellan
       # @return [Boolean] whether the document has per-viewer values
       def personal? = @personal
 
-      # @return [Array, nil] see {Document::ViewerBlocks.versions}
-      def viewer_versions(viewer)
-        Document::ViewerBlocks.versions(@plan, viewer) { |*rows| @keeper.version_of_rows(*rows, @kind, @adapter) }
-      end
+      # @return [Array, nil] see {Keeper#viewer_versions}
+      def viewer_versions(viewer) = @keeper.viewer_versions(@plan, viewer, @kind, @adapter)
 
       # @param viewer [Object, nil]
       # @param written [Document::Rendering::Written]

@@ -280,7 +280,7 @@ module Castellan
 
         def parts(chain)
           names = chain.scan(NAME).map { |name| plain(name) }
-          names.map { |name| [name] } + (2..names.size).map { |size| names.first(size) }
+          names.map { |name| [name] } + names.each_cons(2).to_a # schema and table, also before a column or after a database
         end
 
         def plain(name) = name.start_with?('"', "`") ? name[1..-2].gsub(name[0] * 2, name[0]) : name.downcase

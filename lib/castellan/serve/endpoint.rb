@@ -69,7 +69,7 @@ module Castellan
         @authenticated = authenticated
         @cache_control = Document.cache_control_of(resource.definition)
         @vary = authenticated ? "accept, authorization" : "accept"
-        @vary_with_coding = "#{@vary}, accept-encoding"
+        @vary_with_coding = "#{@vary}, accept-encoding".freeze
         format = asked[:format] || resource.definition.document_format
         @json_api = format == :json_api
         @framed = @json_api && frame.any?

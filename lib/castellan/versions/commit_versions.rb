@@ -30,6 +30,7 @@ module Castellan
         @log = log || ->(line) { warn(line) }
         @tokens = Store::FailSafe.new(@store, log: @log)
         @unwritten = {} # key => the last change whose token is not yet in the store
+        @watched = {} # connections of the watched models, by their name or Sequel::Database
         @lock = Mutex.new
         freeze
       end
@@ -46,8 +47,12 @@ module Castellan
         return unless late.empty? || write(late)
 
         found = draw(keys) if found.size < keys.size || late.any?
-        keys.map { |key| found[key] || (return nil) }.join(".")
+        tokens = keys.map { |key| found[key] || (return nil) }
+        [*tokens, *address].join(".")
       end
+
+      # @return [Array<String>] those of the databases of the watched models, see {ExactVersions#address}
+      def address = @watched.each_value.flat_map(&:address)
 
       # Sets new tokens; call it after the commit. Does not use {Store::FailSafe}, because a skipped write
       # would leave stale documents.
@@ -93,11 +98,13 @@ module Castellan
 
       def watch_active_record(model)
         versions = self
+        @watched[model.connection_specification_name] ||= RawConnections.for(model)
         model.after_commit { versions.changed([self.class.table_name]) }
       end
 
       def watch_sequel(model)
         versions = self
+        @watched[model.db] ||= RawConnections.for(model.db)
         table = model.table_name.to_s
         model.prepend(Module.new do
           define_method(:after_save) { super().tap { db.after_commit { versions.changed([table]) } } }

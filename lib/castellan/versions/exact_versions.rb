@@ -65,6 +65,10 @@ module Castellan
       # @return [Boolean] whether its tables are in the database whose versions are read
       def of?(model) = @connections.of?(model)
 
+      # @return [Array<String>] the database and search path of the thread's queries, so that tenants share neither
+      #   stale documents nor per-viewer values
+      def address = @connections.address
+
       # Installs the triggers, each table in a transaction. Idempotent, but it invalidates cached documents.
       # @param tables [Array<String>]
       # @param notify [Boolean] whether writes also notify {NotifiedVersions}; ignored on SQLite
@@ -162,9 +166,11 @@ module Castellan
         end
       end
 
-      # Checks that the counters exist: otherwise the SELECT fails and aborts a transaction on PostgreSQL. Once
-      # per connection, because a shard may lack them.
+      # Checks that the counters exist: otherwise the SELECT fails and aborts a transaction on PostgreSQL, where the
+      # search path may be another each time. Else once per connection, because a shard may lack them.
       def ready?(raw)
+        return !reader.value(raw, triggers.ready).nil? if postgres? && raw.transaction_status != PG::PQTRANS_IDLE
+
         @ready[raw] ||= !reader.value(raw, triggers.ready).nil?
       end
 

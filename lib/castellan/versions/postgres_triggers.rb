@@ -100,14 +100,31 @@ module Castellan
         SQL
         <<~SQL
           -- NULL where a change would not run the trigger (a crash empties an UNLOGGED table), or where rows depend on the role.
+          -- Several schemas may share a table; the one that installed last has its trigger, and the counters.
           CREATE OR REPLACE FUNCTION castellan_version(watched oid, child boolean DEFAULT false) RETURNS text
           LANGUAGE plpgsql STABLE AS $f$
           DECLARE
             token text;
+            home name;
             has_children boolean;
             has_parents boolean;
             inherits record;
           BEGIN
+            SELECT n.nspname INTO home FROM pg_catalog.pg_trigger t
+            JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+            WHERE t.tgrelid = watched AND t.tgname = '#{TRIGGER}';
+            IF home IS DISTINCT FROM %1$L THEN
+              IF child IS NULL OR child OR home IS NULL OR NOT pg_catalog.has_schema_privilege(home, 'USAGE') OR NOT EXISTS (
+                SELECT 1 FROM pg_catalog.pg_proc own JOIN pg_catalog.pg_proc other ON other.proowner = own.proowner -- calls no stranger's code
+                WHERE own.oid = pg_catalog.to_regprocedure(pg_catalog.quote_ident(%1$L) || '.castellan_version(oid, boolean)')
+                  AND other.oid = pg_catalog.to_regprocedure(pg_catalog.quote_ident(home) || '.castellan_version(oid, boolean)')
+              ) THEN
+                RETURN NULL;
+              END IF;
+              EXECUTE pg_catalog.format('SELECT %%I.castellan_version($1, NULL)', home) INTO token USING watched; -- NULL: no further
+              RETURN token;
+            END IF;
+            child := coalesce(child, false);
             SELECT c.relhassubclass, EXISTS (SELECT 1 FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid) AND NOT (child AND c.relispartition),
               c.oid || '-' || c.xmin || '-' || t.xmin || '-' || (
               SELECT coalesce(sum(n), CASE WHEN child THEN 0 END) FROM %1$I.castellan_versions WHERE relation = watched
@@ -128,6 +145,7 @@ module Castellan
                 ) SELECT above.oid, (
                   SELECT t.xmin::text || '-' || (SELECT coalesce(sum(n), 0) FROM %1$I.castellan_versions WHERE relation = above.oid)
                   FROM pg_catalog.pg_trigger t WHERE t.tgrelid = above.oid AND t.tgname = '#{TRIGGER}' AND t.tgenabled = 'A'
+                    AND t.tgfoid = pg_catalog.to_regprocedure(pg_catalog.quote_ident(%1$L) || '.castellan_bump()')
                 ) AS token FROM above ORDER BY 1
               LOOP
                 token := token || '^' || inherits.oid || '-' || inherits.token;
@@ -195,7 +213,9 @@ module Castellan
           BEGIN
             SELECT c.xmin::text || '=' || (
               SELECT string_agg(xmin::text, '-' ORDER BY tgname) FROM pg_catalog.pg_trigger
-              WHERE tgrelid = watched AND starts_with(tgname::text, '#{BY_TRIGGER}') AND tgenabled = 'A' HAVING count(*) = #{ROWS.size}
+              WHERE tgrelid = watched AND starts_with(tgname::text, '#{BY_TRIGGER}') AND tgenabled = 'A'
+                AND tgfoid = pg_catalog.to_regprocedure(pg_catalog.quote_ident(%1$L) || '.castellan_bump_buckets()')
+              HAVING count(*) = #{ROWS.size}
             ) || '=' || (
               SELECT sum(n) FROM %1$I.castellan_buckets WHERE relation = watched AND by = named
               AND bucket IN (-1, %1$I.castellan_bucket(value)) HAVING bool_or(bucket = -1)
@@ -285,9 +305,9 @@ module Castellan
           "ON t.tgrelid = family.oid AND t.tgname = '#{TRIGGER}'"
       end
 
-      # @return [String] SELECT of one value, '1' if the functions are installed
+      # @return [String] SELECT of one value, '1' if the functions are installed and may be called
       def ready
-        "SELECT '1' WHERE to_regprocedure('castellan_version(oid, boolean)') IS NOT NULL"
+        "SELECT '1' WHERE has_function_privilege(to_regprocedure('castellan_version(oid, boolean)'), 'EXECUTE')"
       end
 
       # @return [String] SELECT of one value, '1' if the function for versions by a column is installed
@@ -361,6 +381,9 @@ module Castellan
             LOOP
               #{body}
             END LOOP;
+            IF NOT FOUND THEN
+              RAISE EXCEPTION 'castellan: % is no table: a view changes without a trigger', #{literal(table)};
+            END IF;
           END $do$
         SQL
       end
@@ -368,7 +391,7 @@ module Castellan
       # Reads the versions of several tables at once, in about half the time of the functions. One sum is
       # enough, because every committed change increases it.
       # @return [String] SELECT of one text; no row if a table needs {FUNCTIONS}: with partitions or
-      #   inheritance, if a subscription exists, or if a version is unknown
+      #   inheritance, with the trigger of another schema, if a subscription exists, or if a version is unknown
       def plain(tables)
         oids = relations(tables)
         <<~SQL
@@ -376,7 +399,7 @@ module Castellan
             SELECT string_agg(c.oid || '-' || c.xmin || '-' || t.xmin, '.' ORDER BY c.oid) AS token
             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
             WHERE c.oid = ANY (#{oids}) AND c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relrowsecurity AND NOT c.relhassubclass
-              AND t.tgenabled = 'A'
+              AND t.tgenabled = 'A' AND t.tgfoid = (SELECT to_regprocedure('castellan_bump()'))
             HAVING count(*) = #{tables.size}
           ) triggers, (
             SELECT sum(n) AS n FROM castellan_versions WHERE relation = ANY (#{oids}) HAVING count(DISTINCT relation) = #{tables.size}

@@ -64,6 +64,16 @@ module Castellan
         # @return [Object] stands for the database of the current role and shard
         def database = @model.connection_pool.db_config
 
+        # Tells tenants apart: the database of the current role and shard, and the search path as set by
+        # `schema_search_path=` on the thread's connection.
+        # @return [Array<String>]
+        def address
+          pool = @model.connection_pool
+          config = pool.db_config.configuration_hash
+          path = pool.active_connection?&.instance_variable_get(:@schema_search_path)
+          [*config.values_at(:host, :port, :database), path || config[:schema_search_path]].map(&:to_s)
+        end
+
         # @yieldparam raw [PG::Connection, SQLite3::Database]
         def with(&block)
           in_role { connected(&block) }
@@ -162,6 +172,9 @@ module Castellan
         def of?(model)
           model.respond_to?(:db) && model.db.equal?(@database)
         end
+
+        # @return [Array<String>] see {ActiveRecordConnections#address}; the search path is that of the options
+        def address = @database.opts.values_at(:host, :port, :database, :search_path).map(&:to_s)
 
         # Reads from the server that datasets read from, because a replica may be behind.
         # @yieldparam raw [PG::Connection, SQLite3::Database]

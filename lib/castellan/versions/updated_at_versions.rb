@@ -37,8 +37,12 @@ module Castellan
 
         postgres = @connections.dialect == :postgres
         sql = sql(dependencies.map(&:table).uniq, postgres)
-        read(postgres ? PostgresReader : SQLiteReader, sql, &failed)
+        token = read(postgres ? PostgresReader : SQLiteReader, sql, &failed)
+        token && "#{token}@#{address.join("/")}"
       end
+
+      # @return [Array<String>] see {ExactVersions#address}
+      def address = @connections.address
 
       # @param model [Object] a model or dataset
       # @return [Boolean] whether the model's tables are in the database of these versions

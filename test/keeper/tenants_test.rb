@@ -1,0 +1,114 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "rack/mock_request"
+
+# Tenants with a schema each: neither stale documents nor per-viewer values cross over.
+class TenantsTest < Minitest::Test
+  class Record < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Product < Record
+    self.table_name = "public.products"
+  end
+
+  class Post < Record
+    self.table_name = "posts"
+  end
+
+  class ProductResource < Castellan::Resource
+    model Product
+    type "products"
+    attributes :name
+    per_viewer(:own, version: ->(_viewer) { 1 }) { |_ids, _viewer| Post.pluck(:id) }
+    cache :exact
+  end
+
+  class PostResource < Castellan::Resource
+    class << self
+      attr_accessor :failing
+    end
+
+    model Post
+    type "posts"
+    attribute(:title, columns: [:title], pure: true) { |row| PostResource.failing ? raise("failing") : row.title }
+    cache :exact, stale_if_error: 60
+  end
+
+  def setup
+    needs :postgres
+    @keeper = Castellan.keeper
+    Record.establish_connection(Castellan::TestServers.postgres_url)
+    run_sql("CREATE TABLE products (id int PRIMARY KEY, name text)", "INSERT INTO products VALUES (1, 'a'), (2, 'b')")
+    versions = Castellan::Versions::ExactVersions.new(Record)
+    versions.install(%w[products])
+    tenants { |name, id|
+      run_sql("CREATE SCHEMA #{name}", "CREATE TABLE #{name}.posts (id int PRIMARY KEY, title text)")
+      run_sql("INSERT INTO #{name}.posts VALUES (#{id}, 'secret of #{name}')")
+      versions.install(%w[products posts])
+    }
+    [Product, Post].each(&:reset_column_information)
+    Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: versions)
+    @app = Castellan.app do
+      resource ProductResource
+      resource PostResource
+    end
+  end
+
+  def teardown
+    PostResource.failing = false
+    Castellan.keeper = @keeper
+    forget(Record) if @app
+  end
+
+  def test_values_of_a_viewer_are_those_of_the_tenant
+    2.times do
+      found = tenants { get("/products") }
+      assert_equal([[true, false], [false, true]], found.map { |_, _, document| document["data"].map { |one| one["attributes"]["own"] } })
+      assert_equal 2, found.map { |_, headers,| headers["etag"] }.uniq.size
+    end
+  end
+
+  def test_an_error_of_one_tenant_is_not_answered_with_the_document_of_another
+    one, two = tenants.to_a
+    within(one) { assert_equal "secret of one", get("/posts").last["data"].first["attributes"]["title"] }
+    PostResource.failing = true
+    within(two) { assert_equal("failing", assert_raises(RuntimeError) { get("/posts") }.message) }
+    within(one) do
+      run_sql("UPDATE one.posts SET title = 'new'")
+      assert_equal "secret of one", get("/posts").last["data"].first["attributes"]["title"]
+    end
+  end
+
+  def test_the_bytes_of_a_serializer_are_those_of_the_tenant
+    fetch = ->(&block) { Castellan.cache.fetch("posts", depends_on: "posts", stale_if_error: 60, &block) }
+    one, two = tenants.to_a
+    within(one) { assert_equal "one", fetch.call { "one" } }
+    within(two) { assert_raises(RuntimeError) { fetch.call { raise "failing" } } }
+  end
+
+  private
+
+  def get(path)
+    status, headers, body = @app.call(Rack::MockRequest.env_for(path))
+    [status, headers, JSON.parse(body.to_enum.to_a.join)]
+  end
+
+  def tenants
+    return %w[one two] unless block_given?
+
+    %w[one two].each.with_index(1).map { |name, id| within(name) { yield name, id } }
+  end
+
+  # As Apartment switches tenants.
+  def within(name)
+    Record.connection.schema_search_path = "#{name},public"
+    yield
+  ensure
+    Record.connection.schema_search_path = "public"
+  end
+
+  def run_sql(*statements) = statements.each { |sql| Record.connection.execute(sql) }
+end
