@@ -2,7 +2,7 @@
 
 module Castellan
   module LoadTest
-    # Reports a load test in siege's terms. Percentiles are in nanoseconds, other times in seconds.
+    # Reports a load test in siege's terms. Percentiles are in nanoseconds, the duration of the run in seconds.
     # Frozen.
     #
     #   result.rate         # => 163.93, successful requests per second
@@ -72,10 +72,6 @@ module Castellan
       def throughput = per_second(transferred_bytes) / 1e6
       # @return [Float] average number of concurrent requests
       def concurrency = per_second(@durations.sum / 1e9)
-      # @return [Float, nil] seconds; nil if no request succeeded
-      def response_time = seconds(mean_ns)
-      def longest = seconds(@durations.last)
-      def shortest = seconds(@durations.first)
 
       # @param percent [Numeric] above 0, at most 100
       # @return [Integer, nil] nanoseconds, by nearest rank; nil if no request succeeded
@@ -109,8 +105,6 @@ module Castellan
       def per_second(amount) = elapsed_ns.zero? ? 0.0 : amount / elapsed
 
       def mean_ns = (@durations.sum.fdiv(@durations.size) if @durations.any?)
-
-      def seconds(value_ns) = value_ns && (value_ns / 1e9)
 
       def ms(value_ns) = Figures.milliseconds(value_ns)
 
