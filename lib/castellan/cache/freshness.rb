@@ -27,9 +27,6 @@ module Castellan
       # @return [Boolean] whether bytes may be served after they expired
       def stale? = @longest.positive?
 
-      # @return [Numeric] the longest time that bytes may be served after they expired
-      attr_reader :longest
-
       # @return [Float, nil] how long a store must keep the bytes
       def ttl = @expires_in && (@expires_in + @longest)
 
