@@ -4,7 +4,7 @@ module Castellan
   module Write
     # Translates errors of the ORM and the database into errors for the client.
     #
-    #   DatabaseError.new(definition, models).translate(error)   # => a BadRequest, or nil
+    #   DatabaseError.new(models, pointers).translate(error)   # => a BadRequest, or nil
     #
     # The status is 409 for unique and foreign keys and a stale lock column, 422 for other constraints and
     # validations, and 503 if the database is unavailable.
@@ -78,9 +78,8 @@ module Castellan
       end
 
       # @param error [Exception]
-      # @param record [Object, nil] the record that was written
       # @return [BadRequest, nil] nil if no client can fix the error, so that it must be raised again
-      def translate(error, record = nil)
+      def translate(error)
         kind = self.class.kind(error) or return
         record = error.record if error.respond_to?(:record) && error.record
         record ||= error.model if error.respond_to?(:model) && !error.model.is_a?(Class)
