@@ -37,9 +37,6 @@ module Castellan
         @notes = []
       end
 
-      # @return [Boolean] whether it is sampling or counting
-      def active? = !@running.nil?
-
       # Starts the sampler, or adds a note.
       def begin
         return if @depth == "sql"
