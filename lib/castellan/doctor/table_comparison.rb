@@ -22,7 +22,6 @@ module Castellan
 
       # @param databases [Array] see {Sandbox.connected}
       def initialize(databases)
-        @databases = databases
         @before = read(databases.flat_map { |database| names(database).map { |table| [database, table] } })
         @size = @before.size
       end

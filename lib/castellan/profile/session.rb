@@ -32,7 +32,6 @@ module Castellan
         @depth = depth
         @notes = notes.dup
         @traffic = traffic
-        @literals = literals
         @recorder = Recorder.new(literals: literals, hold_texts: depth != "memory", request: request)
         @gc_ns = @objects = 0
         start

@@ -24,7 +24,6 @@ module Castellan
         @definition = resource.definition
         @viewer = viewer
         @scope = scope
-        @local = local
         @models = Models.for(definition.model)
         @scopes = Rows::ViewerScopes.new(viewer)
         @linkage = LinkedRecords.new(@scopes, local)
