@@ -10,10 +10,9 @@ module Castellan
     #   # tables: assignments, employees, roles, users
     #   # kept: the document, while no write changes what it is made of
     class Explanation
-      def initialize(document, adapter, scope)
+      def initialize(document, adapter)
         @document = document
         @adapter = adapter
-        @scope = scope
       end
 
       def to_s

@@ -369,7 +369,7 @@ module Castellan
 
       # @return [String] describes what will be read
       def explain
-        Explanation.new(self, adapter, narrowed).to_s
+        Explanation.new(self, adapter).to_s
       end
 
       # @return [Array<Object>] the records of the primary data, for {Verify}
