@@ -31,7 +31,7 @@ module Castellan
         @path = ClientText.shown(env["PATH_INFO"].to_s, LONGEST)
         @base = prefix.to_s
         @query = query(env["QUERY_STRING"].to_s)
-        @endpoint, @id, *@rest = app.route(ClientText.utf8(env["PATH_INFO"].to_s))
+        @endpoint, _, *@rest = app.route(ClientText.utf8(env["PATH_INFO"].to_s))
       end
 
       # @return [String] the page, in UTF-8

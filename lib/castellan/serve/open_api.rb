@@ -78,7 +78,7 @@ module Castellan
           @authenticated = authenticated
           @own = own.map { |name, values| parameter(name, { "type" => "string", "enum" => values }.compact) }
           @mounted = endpoints.map do |path, endpoint|
-            Mounted.new(path, endpoint.resource, endpoint.resource.definition, Writes.new(endpoint, path))
+            Mounted.new(path, endpoint.resource, endpoint.resource.definition, Writes.new(endpoint))
           end
           @definitions = @mounted.each_with_object([]) { |one, found| reach(one.definition, found) }
           @names = names

@@ -20,7 +20,7 @@ module Castellan
       # @param documents [Endpoint] renders the documents of responses
       def initialize(endpoint, path, documents: endpoint)
         @endpoint = endpoint
-        @writes = Writes.new(endpoint, path, documents: documents)
+        @writes = Writes.new(endpoint, documents: documents)
         @related = Related.new(endpoint, path)
         @types = endpoint.types.to_h { |type| [type, Routes.new(type, path, documents: endpoint)] }.compare_by_identity.freeze
         freeze

@@ -11,15 +11,13 @@ module Castellan
       private_constant :OPERATIONS
 
       # @param endpoint [Endpoint]
-      # @param path [String] the path of the collection
       # @param documents [Endpoint] renders the documents of responses; for a record of several types, the
       #   collection's endpoint
-      def initialize(endpoint, path, documents: endpoint)
+      def initialize(endpoint, documents: endpoint)
         @endpoint = endpoint
         @documents = documents
         @resource = endpoint.resource
         @definition = @resource.definition
-        @path = path
         freeze
       end
 
