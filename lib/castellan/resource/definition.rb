@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "monitor"
-
 module Castellan
   class Resource
     # Holds the complete, checked declaration of a resource. Frozen and shared by all threads.
