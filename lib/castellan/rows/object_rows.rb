@@ -26,9 +26,6 @@ module Castellan
       # @return [nil] relationships are read from the objects
       def association(_name) = nil
 
-      # @return [nil] records are always loaded
-      def reason(_scope) = nil
-
       # @return [ObjectRows] itself
       def types = self
 
@@ -37,9 +34,6 @@ module Castellan
 
       # @return [Boolean] whether the object is {Records}
       def own?(object) = object.is_a?(Records)
-
-      # @return [Boolean] true: the id is the value that the reader returns
-      def identifies?(_column) = true
 
       # @return [Boolean] false, because the type of ids is unknown
       def integer?(_column) = false
@@ -50,9 +44,6 @@ module Castellan
 
       # Only yields: there is no connection to release.
       def apart = yield
-
-      # @yieldparam session [nil] there is no connection
-      def session = yield(nil)
 
       # @return [String] JSON text
       def json(value) = JSONValue.text(value)
