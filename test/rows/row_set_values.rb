@@ -22,7 +22,7 @@ class RowSetValues
 
   def objects(node)
     (@objects ||= {}.compare_by_identity)[node] ||= begin
-      table = @row_set.table(node)
+      table = @row_set.tables.find { |one| one.node.equal?(node) }
       rows = rows_of(table.rows)
       links = node.edges.each_index.map { |index| links(table.links[index], rows) }
       rows.each_with_index.to_h { |row, number| [row[0].to_s, object(node, table, row, number, links)] }

@@ -6,7 +6,7 @@ module Castellan
   module Plan
     # Holds the result of a plan: for each node its rows, their coders and the links of each relationship.
     #
-    #   table = row_set.table(node)
+    #   table = row_set.tables.first
     #   table.rows[0]      # => [1, "ada@example.com", "Ada", nil, "1,2"]   node.columns, then others
     #   table.coders       # => [:integer, :text, :text, :datetime]          one for each of node.columns
     #   table.links        # => [InColumn.new(4), Pairs.new(rows, 0, 1)]     one for each of node.edges
@@ -82,12 +82,6 @@ module Castellan
           drop(table.rows)
           table.links&.each { |link| drop(link.rows) if link.is_a?(Pairs) || link.is_a?(Lists) }
         end
-      end
-
-      # @param node [Node]
-      # @return [Table]
-      def table(node)
-        tables.find { |table| table.node.equal?(node) } or raise KeyError, "no table of #{node.path.inspect}"
       end
 
       private
