@@ -2,7 +2,7 @@
 
 module Castellan
   module Write
-    # Writes records of a Sequel model. Frozen.
+    # Writes records of a Sequel model, with the methods of {ActiveRecordModels}. Frozen.
     class SequelModels
       # PostgreSQL's types that Sequel does not name, or names only with an extension.
       CHECKED = { "uuid" => :uuid, "hstore" => :hstore }.freeze
@@ -16,12 +16,10 @@ module Castellan
         freeze
       end
 
-      # (see ActiveRecordModels#writer?)
       def writer?(name)
         model.method_defined?(:"#{name}=") || (model.association_reflection(name) ? true : false)
       end
 
-      # (see ActiveRecordModels#type)
       def type(name)
         column = model.db_schema&.fetch(name.to_sym, nil) || {}
         database_type = column[:db_type].to_s
@@ -29,7 +27,6 @@ module Castellan
         Models::Type.new(type, database_type.end_with?("[]"), column[:enum_values])
       end
 
-      # (see ActiveRecordModels#locks?)
       def locks?(name)
         model.respond_to?(:lock_column) && model.lock_column == name.to_sym
       end
@@ -47,17 +44,14 @@ module Castellan
         false
       end
 
-      # (see ActiveRecordModels#find)
       def find(key)
         model.with_pk(key)
       end
 
-      # (see ActiveRecordModels#build)
       def build
         model.new
       end
 
-      # (see ActiveRecordModels#assign)
       def assign(record, values)
         values.each do |name, value|
           reflection = model.association_reflection(name)
@@ -71,7 +65,6 @@ module Castellan
         end
       end
 
-      # (see ActiveRecordModels#save)
       def save(record)
         saved = record.save(raise_on_failure: false) ? true : false
         members = record.instance_variable_defined?(:@castellan_members) && record.remove_instance_variable(:@castellan_members)
@@ -79,17 +72,14 @@ module Castellan
         saved
       end
 
-      # (see ActiveRecordModels#delete)
       def delete(record)
         record.destroy(raise_on_failure: false) ? true : false
       end
 
-      # (see ActiveRecordModels#stored?)
       def stored?(record)
         !record.new? && record.exists?
       end
 
-      # (see ActiveRecordModels#lock)
       def lock(record)
         record.lock!
         true
@@ -97,43 +87,35 @@ module Castellan
         false
       end
 
-      # (see ActiveRecordModels#members)
       def members(record, association)
         record.public_send(association, reload: true)
       end
 
-      # (see ActiveRecordModels#stored)
       def stored(record, association)
         record.public_send(association, reload: true)
       end
 
-      # (see ActiveRecordModels#problems)
       def problems(record)
         record.errors.flat_map { |names, messages| Array(names).product(Array(messages)).map { |name, text| [name, "#{name} #{text}"] } }
       end
 
-      # (see ActiveRecordModels#related)
       def related(record, association)
         record.public_send(model.association_reflection(association)[:dataset_method])
       end
 
-      # (see ActiveRecordModels#one)
       def one(record, association)
         record.public_send(association)
       end
 
-      # (see ActiveRecordModels#foreign_keys)
       def foreign_keys(association)
         reflection = model.association_reflection(association)
         reflection && reflection[:type] == :many_to_one ? Array(reflection[:key]).map(&:to_s) : []
       end
 
-      # (see ActiveRecordModels#ping)
       def ping
         model.db.get(1)
       end
 
-      # (see ActiveRecordModels#replica_problem)
       def replica_problem
         return "replicas of PostgreSQL alone have versions" unless model.db.database_type == :postgres
         return "connect with servers: { read_only: { … } }" unless model.db.servers.include?(:read_only)
@@ -151,17 +133,14 @@ module Castellan
         model.db.with_server(:default, &block)
       end
 
-      # (see ActiveRecordModels#position)
       def position
         model.db.fetch(ActiveRecordModels::POSITION).single_value!
       end
 
-      # (see ActiveRecordModels#replayed?)
       def replayed?(position)
         model.db.fetch(format(ActiveRecordModels::REPLAYED, model.db.literal(position))).single_value!
       end
 
-      # (see ActiveRecordModels#same_database?)
       def same_database?(other)
         other.is_a?(SequelModels) && other.model.db.equal?(model.db)
       end
@@ -183,12 +162,10 @@ module Castellan
         raise
       end
 
-      # (see ActiveRecordModels#in_transaction?)
       def in_transaction?
         model.db.in_transaction?
       end
 
-      # (see ActiveRecordModels#index_columns)
       def index_columns(constraint)
         Array(model.db.indexes(model.table_name).dig(constraint&.to_sym, :columns)).map(&:to_s)
       end
