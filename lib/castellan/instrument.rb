@@ -64,7 +64,6 @@ module Castellan
         attach
       end
 
-      # @return [Boolean]
       def subscribed? = @subscriptions.positive?
 
       # Attaches to libraries that were loaded since the last call. Returns at once if no file was loaded,

@@ -38,7 +38,6 @@ module Castellan
                     given_up: given_up? || other.given_up?)
       end
 
-      # @return [String]
       def url = @request.url
       # @return [Integer] complete responses, with any status
       def transactions = @counts.transactions

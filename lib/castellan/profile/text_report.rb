@@ -14,7 +14,6 @@ module Castellan
         @result = result
       end
 
-      # @return [String]
       def to_s
         [heading, *@result.notes.map { |note| "note: #{note}" }, times, objects, *queries, *findings, *memory, *flame].join("\n") << "\n"
       end

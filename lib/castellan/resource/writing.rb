@@ -73,12 +73,10 @@ module Castellan
         any?(:update) || any?(:delete)
       end
 
-      # @return [Boolean]
       def creates?(viewer)
         names(:create, viewer).any?
       end
 
-      # @return [Boolean]
       def deletes?(viewer, record)
         @deletable&.call(viewer, record) ? true : false
       end
