@@ -9,13 +9,13 @@ class CounterTest < Minitest::Test
 
   def test_it_counts_statements_and_their_time_on_active_record
     counter = count { ActiveRecordWorld::User.includes(:employee).to_a }
-    assert_equal [2, 0, %w[employees users]], [counter.queries, counter.cached_queries, counter.tables]
+    assert_equal [2, 0], [counter.queries, counter.cached_queries]
     assert_operator counter.sql_ns, :>, 0
   end
 
   def test_it_counts_statements_on_sequel
     counter = count { SequelWorld::User.eager(:employee).all }
-    assert_equal [2, %w[employees users]], [counter.queries, counter.tables]
+    assert_equal 2, counter.queries
   end
 
   def test_query_cache_hits_are_counted_separately
@@ -37,7 +37,7 @@ class CounterTest < Minitest::Test
     text = Castellan::Versions::SQLiteTriggers.current(%w[users])
     2.times { counter.query(text, "Castellan Version", 0, 7, false, 1, nil) }
     counter.query(Castellan::Versions::SQLiteTriggers.ready, "Castellan Version", 0, 7, false, 1, nil)
-    assert_equal [2, 14, ["castellan_versions"]], [counter.queries, counter.sql_ns, counter.tables.grep(/castellan/)]
+    assert_equal [2, 14], [counter.queries, counter.sql_ns]
   end
 
   def test_the_counter_works_together_with_the_detector

@@ -9,7 +9,6 @@ module Castellan
     #   counter.queries          # => 3
     #   counter.cached_queries   # => 0, answered by the ORM's query cache
     #   counter.sql_ns           # => 812_000
-    #   counter.tables           # => ["assignments", "roles", "users"]
     #
     # Does not count transactions and schema queries. Counts Castellan's own queries for versions.
     class Counter
@@ -20,11 +19,11 @@ module Castellan
         @queries = 0
         @cached_queries = 0
         @sql_ns = 0
-        @texts = {}
+        @counted = {}
       end
 
       def query(sql, name, _started_ns, duration_ns, cached, _rows, _binds)
-        return unless @texts.fetch(sql) { fingerprint(sql, name) }
+        return unless @counted.fetch(sql) { counted?(sql, name) }
 
         if cached
           @cached_queries += 1
@@ -36,11 +35,6 @@ module Castellan
 
       # @return [Counter] the observer of a thread that starts inside the recording
       def strand = self
-
-      # @return [Array<String>] the tables that were read or written, in alphabetical order
-      def tables
-        @texts.values.select { |fingerprint| fingerprint }.uniq.flat_map { |fingerprint| Counter.tables(fingerprint) }.uniq.sort
-      end
 
       # @param fingerprint [String] see {Fingerprint.of}
       # @return [Array<String>] the tables after FROM, JOIN, INTO and UPDATE
@@ -58,10 +52,10 @@ module Castellan
 
       private
 
-      def fingerprint(sql, name)
+      def counted?(sql, name)
         fingerprint = Fingerprint.of(sql)
-        fingerprint = false unless Counter.work?(fingerprint, name) || fingerprint.match?(VERSIONS)
-        @texts.size < MOST_TEXTS ? @texts[sql] = fingerprint : fingerprint
+        counted = Counter.work?(fingerprint, name) || fingerprint.match?(VERSIONS)
+        @counted.size < MOST_TEXTS ? @counted[sql] = counted : counted
       end
     end
   end
