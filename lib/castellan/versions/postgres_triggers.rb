@@ -399,7 +399,7 @@ module Castellan
             SELECT string_agg(c.oid || '-' || c.xmin || '-' || t.xmin, '.' ORDER BY c.oid) AS token
             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
             WHERE c.oid = ANY (#{oids}) AND c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relrowsecurity AND NOT c.relhassubclass
-              AND t.tgenabled = 'A' AND t.tgfoid = (SELECT to_regprocedure('castellan_bump()'))
+              AND t.tgenabled = 'A' AND pg_catalog.pg_function_is_visible(t.tgfoid)
             HAVING count(*) = #{tables.size}
           ) triggers, (
             SELECT sum(n) AS n FROM castellan_versions WHERE relation = ANY (#{oids}) HAVING count(DISTINCT relation) = #{tables.size}
