@@ -99,9 +99,9 @@ class ArchitectureTest < Minitest::Test
 
   # Methods that Castellan defines, and objects of others may have too: those of Ruby, Rack and the ORMs, and the optional
   # methods of what an application gives (an observer, a store, versions, evidence, an authorizer, a proxy).
-  OPTIONAL = %w[array body cache call close coder current each empty? enter findings id keys klass loaded loaded? log_connection_yield
-                model of? options primary_key purge record result size span sql status strand supports? to_a to_ary to_h values write
-                zone].freeze
+  OPTIONAL = %w[address array body cache call close coder current each empty? enter findings id keys klass loaded loaded?
+                log_connection_yield missing model of? options primary_key purge record result size span sql status strand
+                supports? to_a to_ary to_h values write zone].freeze
 
   # The bounded cache, and collections that are none: a store counts bytes, a statement is closed when it leaves, a queue ends.
   SHRINKING = %w[castellan/bounded_cache.rb castellan/store/memory_store.rb castellan/postgres_statements.rb

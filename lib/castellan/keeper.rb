@@ -272,7 +272,11 @@ module Castellan
     private
 
     def unread(rendering)
-      missing = @exact.respond_to?(:missing) ? @exact.missing(rendering.tables || []) : []
+      tables = rendering.tables || []
+      odd = tables.reject { |table| Versions::Dependency.name?(table) }
+      return "#{odd.join(", ")} has no version, because the name contains quotes or blanks" if odd.any?
+
+      missing = @exact.respond_to?(:missing) ? @exact.missing(tables) : []
       return "the version of a table cannot be read (does a transaction write?)" if missing.empty?
 
       symbols = missing.map { |table| table.to_sym.inspect }.join(", ")

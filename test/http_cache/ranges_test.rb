@@ -43,6 +43,15 @@ class HTTPCacheRangesTest < Minitest::Test
     end
   end
 
+  def test_a_range_of_a_response_that_replaces_a_stale_one
+    world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60", "etag" => '"a"' }, ["old"]] }
+    world.get
+    world.later(70)
+    world.answer { [200, { "cache-control" => "max-age=60", "etag" => '"b"' }, [CONTENT]] }
+    answered = world.get("/", { "Range" => "bytes=1-2" })
+    assert_equal [206, "12", "bytes 1-2/10"], [answered.status, answered.body, answered["content-range"]]
+  end
+
   def test_several_ranges_are_multipart
     answered = world.tap(&:get).get("/", { "Range" => "bytes=0-1,-2" })
     boundary = answered["content-type"][%r{\Amultipart/byteranges; boundary=(\h+)\z}, 1]

@@ -131,6 +131,14 @@ class HTTPCacheStoringTest < Minitest::Test
           { with: ->(test, _, second) { test.assert_nil second[name] } }]
        }
 
+  # Servers call to_s.
+  def test_field_values_that_are_no_strings_are_stored_as_they_are_sent
+    fields = { "x-flag" => true, "x-counts" => [1, 2], "content-location" => URI("http://example.org/a"), "x-count" => 3 }
+    cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.merge(fields), ["x"]] })
+    sent = Array.new(2) { cache.call(Rack::MockRequest.env_for("http://example.org/"))[1].slice(*fields.keys) }
+    assert_equal(sent.first.transform_values { |value| value.is_a?(Array) ? value.map(&:to_s) : value.to_s }, sent.last)
+  end
+
   def test_a_middleware_that_changes_a_field_changes_no_other_response
     cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.merge("vary" => +"accept", "x-list" => [+"a"]), ["x"]] })
     vary = Array.new(3) do

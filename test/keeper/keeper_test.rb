@@ -298,8 +298,9 @@ module KeeperContract
   def test_per_viewer_values_of_another_kind_raise_an_error
     error = assert_raises(Castellan::ConfigurationError) { models::PersonalArticleResource.render(keeper: @keeper, viewer: ->(_) { true }) }
     assert_match(/per_viewer :read must return ids or a Hash.*TrueClass.*library_resources\.rb:\d+/, error.message)
-    error = assert_raises(Castellan::ConfigurationError) { models::PersonalArticleResource.render(keeper: @keeper, viewer: ->(_) { [Object.new] }) }
-    assert_match(/per_viewer :read must return ids .*got Object instances: write pluck .*library_resources\.rb:\d+/, error.message)
+    records = ->(_) { [Struct.new(:reload).new] }
+    error = assert_raises(Castellan::ConfigurationError) { models::PersonalArticleResource.render(keeper: @keeper, viewer: records) }
+    assert_match(/per_viewer :read must return ids .*got .*Class.* instances: write pluck .*library_resources\.rb:\d+/, error.message)
   end
 
   # --- whatever happens

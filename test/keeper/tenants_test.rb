@@ -89,6 +89,25 @@ class TenantsTest < Minitest::Test
     within(two) { assert_raises(RuntimeError) { fetch.call { raise "failing" } } }
   end
 
+  # ActiveRecord reads the search path and memoizes it when it prepares a statement.
+  def test_the_memo_of_the_default_search_path_is_no_other_tenant
+    versions = Castellan::Versions::ExactVersions.new(Record)
+    Record.connection.execute("RESET search_path")
+    Record.connection.instance_variable_set(:@schema_search_path, nil)
+    before = versions.address
+    assert_equal '"$user", public', Record.connection.schema_search_path
+    assert_equal before, versions.address
+    within("one") { refute_equal before, versions.address }
+  end
+
+  def test_a_role_without_a_database_has_no_address
+    versions = Castellan::Versions::CommitVersions.new(Castellan::Store::MemoryStore.new)
+    versions.watch(Post)
+    current = -> { versions.current([Castellan::Versions::Dependency.new("posts")]) }
+    assert_includes current.call, "castellan_"
+    ActiveRecord::Base.connected_to(role: :reading) { refute_includes current.call, "castellan_" }
+  end
+
   private
 
   def get(path)

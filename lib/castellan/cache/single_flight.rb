@@ -19,7 +19,11 @@ module Castellan
           @mutex = mutex
           @landed = ConditionVariable.new
           @owner = Thread.current
+          @fiber = Fiber.current
         end
+
+        # @return [Boolean] whether the current fiber computes it
+        def mine? = @fiber.equal?(Fiber.current)
 
         # @return [Boolean] whether its thread runs in this process
         def running?
@@ -73,9 +77,9 @@ module Castellan
       end
 
       # @param key [String]
-      # @return [Boolean] whether this thread is computing the key
+      # @return [Boolean] whether this fiber is computing the key
       def mine?(key)
-        @mutex.synchronize { @flights[key]&.owner.equal?(Thread.current) }
+        @mutex.synchronize { @flights[key]&.mine? } || false
       end
 
       private

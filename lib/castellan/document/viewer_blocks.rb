@@ -9,9 +9,6 @@ module Castellan
     #
     # Also converts ids from a store, which are always strings.
     module ViewerBlocks
-      IDS = [Numeric, String, Symbol, NilClass].freeze
-      private_constant :IDS
-
       module_function
 
       # @return [Array<#call>] see {Serialize::Output#fill}
@@ -68,7 +65,7 @@ module Castellan
           refuse(attribute, values.class) unless values.respond_to?(:to_h) && !values.nil?
           next values.transform_keys(&:to_s) if values.is_a?(Hash)
 
-          values.to_a.each { |id| refuse(attribute, "#{id.class} instances: write pluck") unless IDS.any? { |kind| id.is_a?(kind) } }
+          values.to_a.each { |id| refuse(attribute, "#{id.class} instances: write pluck") if id.is_a?(Array) || id.respond_to?(:reload) }
         end
       end
 

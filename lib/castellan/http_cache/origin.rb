@@ -234,7 +234,8 @@ module Castellan
 
       # The Date of a stored response stands for its Last-Modified (RFC 9111 §4.3.2), that of a new one does not.
       def dated?(received, response)
-        !response.last_modified.nil? || received.request.original.key?("HTTP_IF_NONE_MATCH")
+        original = received.request.original
+        !response.last_modified.nil? || original.key?("HTTP_IF_NONE_MATCH") || !original.key?("HTTP_IF_MODIFIED_SINCE")
       end
 
       # Evaluates the conditions of the client, which the application did not see.

@@ -35,6 +35,7 @@ module Castellan
         seconds = stored.age(now)
         fields["age"] = (seconds > LARGEST_AGE ? LARGEST_AGE : seconds.to_i).to_s if age
         fields.merge!(unmodified ? more.except(*HeaderFields::OF_CONTENT) : more) if more
+        fields["set-cookie"] = fields["set-cookie"].dup if fields["set-cookie"].is_a?(Array) # sessions append theirs
         status, content = unmodified ? [304, NOTHING] : selected(request, stored, fields)
         outcome = "#{outcome}; fwd-status=#{forwarded}" if forwarded && forwarded != status
         note(fields, request, outcome || "hit; ttl=#{(stored.lifetime - seconds).floor}")

@@ -52,7 +52,7 @@ module Castellan
       end
 
       # @return [Array<String>] those of the databases of the watched models, see {ExactVersions#address}
-      def address = @watched.each_value.flat_map(&:address)
+      def address = @watched.values.flat_map(&:address)
 
       # Sets new tokens; call it after the commit. Does not use {Store::FailSafe}, because a skipped write
       # would leave stale documents.
@@ -98,13 +98,13 @@ module Castellan
 
       def watch_active_record(model)
         versions = self
-        @watched[model.connection_specification_name] ||= RawConnections.for(model)
+        @lock.synchronize { @watched[model.connection_specification_name] ||= RawConnections.for(model) }
         model.after_commit { versions.changed([self.class.table_name]) }
       end
 
       def watch_sequel(model)
         versions = self
-        @watched[model.db] ||= RawConnections.for(model.db)
+        @lock.synchronize { @watched[model.db] ||= RawConnections.for(model.db) }
         table = model.table_name.to_s
         model.prepend(Module.new do
           define_method(:after_save) { super().tap { db.after_commit { versions.changed([table]) } } }

@@ -105,19 +105,21 @@ module Castellan
           LANGUAGE plpgsql STABLE AS $f$
           DECLARE
             token text;
+            called oid;
             home name;
             has_children boolean;
             has_parents boolean;
             inherits record;
           BEGIN
-            SELECT n.nspname INTO home FROM pg_catalog.pg_trigger t
+            SELECT p.oid, n.nspname INTO called, home FROM pg_catalog.pg_trigger t
             JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
             WHERE t.tgrelid = watched AND t.tgname = '#{TRIGGER}';
-            IF home IS DISTINCT FROM %1$L THEN
+            IF called IS DISTINCT FROM pg_catalog.to_regprocedure($n$%1$I.castellan_bump()$n$) THEN
               IF child IS NULL OR child OR home IS NULL OR NOT pg_catalog.has_schema_privilege(home, 'USAGE') OR NOT EXISTS (
                 SELECT 1 FROM pg_catalog.pg_proc own JOIN pg_catalog.pg_proc other ON other.proowner = own.proowner -- calls no stranger's code
-                WHERE own.oid = pg_catalog.to_regprocedure(pg_catalog.quote_ident(%1$L) || '.castellan_version(oid, boolean)')
+                WHERE own.oid = pg_catalog.to_regprocedure($n$%1$I.castellan_version(oid, boolean)$n$)
                   AND other.oid = pg_catalog.to_regprocedure(pg_catalog.quote_ident(home) || '.castellan_version(oid, boolean)')
+                  AND pg_catalog.has_function_privilege(other.oid, 'EXECUTE')
               ) THEN
                 RETURN NULL;
               END IF;
@@ -145,7 +147,7 @@ module Castellan
                 ) SELECT above.oid, (
                   SELECT t.xmin::text || '-' || (SELECT coalesce(sum(n), 0) FROM %1$I.castellan_versions WHERE relation = above.oid)
                   FROM pg_catalog.pg_trigger t WHERE t.tgrelid = above.oid AND t.tgname = '#{TRIGGER}' AND t.tgenabled = 'A'
-                    AND t.tgfoid = pg_catalog.to_regprocedure(pg_catalog.quote_ident(%1$L) || '.castellan_bump()')
+                    AND t.tgfoid = pg_catalog.to_regprocedure($n$%1$I.castellan_bump()$n$)
                 ) AS token FROM above ORDER BY 1
               LOOP
                 token := token || '^' || inherits.oid || '-' || inherits.token;
@@ -214,7 +216,7 @@ module Castellan
             SELECT c.xmin::text || '=' || (
               SELECT string_agg(xmin::text, '-' ORDER BY tgname) FROM pg_catalog.pg_trigger
               WHERE tgrelid = watched AND starts_with(tgname::text, '#{BY_TRIGGER}') AND tgenabled = 'A'
-                AND tgfoid = pg_catalog.to_regprocedure(pg_catalog.quote_ident(%1$L) || '.castellan_bump_buckets()')
+                AND tgfoid = pg_catalog.to_regprocedure($n$%1$I.castellan_bump_buckets()$n$)
               HAVING count(*) = #{ROWS.size}
             ) || '=' || (
               SELECT sum(n) FROM %1$I.castellan_buckets WHERE relation = watched AND by = named
@@ -344,13 +346,17 @@ module Castellan
 
       # The lock waits for transactions that have written without the trigger.
       def install_family(table, notify)
-        each_of_family(table, <<~SQL)
+        each_of_family(table, <<~SQL, <<~AFTERWARDS)
           EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %1$s; DROP TRIGGER IF EXISTS #{OLD_TRIGGER} ON %1$s; LOCK TABLE %1$s IN SHARE ROW EXCLUSIVE MODE', watched);
           DELETE FROM castellan_versions WHERE relation = watched;
           INSERT INTO castellan_versions (relation, n) VALUES (watched, #{CLOCK});
           EXECUTE format('CREATE TRIGGER #{TRIGGER} AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON %1$s ' ||
             'FOR EACH STATEMENT EXECUTE FUNCTION castellan_bump(#{"''notify''" if notify}); ALTER TABLE %1$s ENABLE ALWAYS TRIGGER #{TRIGGER}', watched);
         SQL
+          IF NOT FOUND THEN
+            RAISE EXCEPTION 'castellan: % is no table but a view or foreign table, which change without a trigger', #{literal(table)};
+          END IF;
+        AFTERWARDS
       end
 
       # PERFORM raises for a column that does not exist. The lock of {install_family} is still held.
@@ -369,7 +375,7 @@ module Castellan
         "DO $do$ BEGIN #{[*drop, "DELETE FROM castellan_buckets WHERE relation = #{regclass(table)};", *count, *create].join(" ")} END $do$"
       end
 
-      def each_of_family(table, body)
+      def each_of_family(table, body, afterwards = nil)
         <<~SQL
           DO $do$
           DECLARE watched regclass;
@@ -381,9 +387,7 @@ module Castellan
             LOOP
               #{body}
             END LOOP;
-            IF NOT FOUND THEN
-              RAISE EXCEPTION 'castellan: % is no table: a view changes without a trigger', #{literal(table)};
-            END IF;
+            #{afterwards}
           END $do$
         SQL
       end

@@ -40,7 +40,8 @@ module Castellan
       # Connections of ActiveRecord.
       class ActiveRecordConnections
         EVENT = "sql.active_record"
-        private_constant :EVENT
+        DEFAULT_PATH = '"$user", public' # PostgreSQL's
+        private_constant :EVENT, :DEFAULT_PATH
 
         def initialize(model, writing: false)
           @model = model
@@ -66,12 +67,14 @@ module Castellan
 
         # Tells tenants apart: the database of the current role and shard, and the search path as set by
         # `schema_search_path=` on the thread's connection.
-        # @return [Array<String>]
+        # @return [Array<String>] empty without a database for the role and shard
         def address
-          pool = @model.connection_pool
+          pool = @model.connection_handler.retrieve_connection_pool(@model.connection_specification_name,
+                                                                    role: @model.current_role, shard: @model.current_shard) or return []
           config = pool.db_config.configuration_hash
           path = pool.active_connection?&.instance_variable_get(:@schema_search_path)
-          [*config.values_at(:host, :port, :database), path || config[:schema_search_path]].map(&:to_s)
+          path = nil if path == DEFAULT_PATH # ActiveRecord's memo
+          [*config.values_at(:host, :port, :database), path || config[:schema_search_path] || config[:schema_order]].map(&:to_s)
         end
 
         # @yieldparam raw [PG::Connection, SQLite3::Database]
