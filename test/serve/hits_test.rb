@@ -174,9 +174,10 @@ class HitsTest < Minitest::Test
     expected = Array.new(2) { get("nested") }.last
     [nil, "gzip"].each do |coding|
       2.times do
-        response = @app.call(Rack::MockRequest.env_for("/nested", { "HTTP_ACCEPT_ENCODING" => coding }.compact))
-        response[1].each_value { |value| value << ", changed" unless value.frozen? }
-        response[2].each { |bytes| bytes << "changed" }
+        status, headers, body = @app.call(env("nested", 1, { "HTTP_ACCEPT_ENCODING" => coding }.compact))
+        assert_equal 200, status
+        headers.each_value { |value| value << ", changed" unless value.frozen? }
+        body.each { |bytes| bytes << "changed" }
       end
     end
     assert_equal expected, get("nested")
