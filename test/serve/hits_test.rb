@@ -171,7 +171,7 @@ class HitsTest < Minitest::Test
   end
 
   def test_a_middleware_that_changes_a_response_changes_no_other
-    expected = Array.new(2) { get("nested") }.last
+    expected = Marshal.load(Marshal.dump(Array.new(2) { get("nested") }.last))
     [nil, "gzip"].each do |coding|
       2.times do
         status, headers, body = @app.call(env("nested", 1, { "HTTP_ACCEPT_ENCODING" => coding }.compact))
