@@ -63,19 +63,23 @@ module Castellan
     # @param rendering [Document::Rendering]
     # @param env [Hash] Rack's environment
     # @param vary [String] the header field Vary of the response
+    # @param further [Array<String>] further tables on which the response depends
     # @return [Boolean] whether triggers note every change of the document: its tables are known, each has a
     #   trigger, and its URL can be stored if a proxy needs it
-    def covers?(rendering, env, vary)
+    def covers?(rendering, env, vary, further: [])
       tables = rendering.tables
-      !tables.nil? && @outbox.notes?(tables) && (@noting.empty? || (@noting.all? { |proxy| proxy.notes?(env, vary) } && @outbox.room?))
+      return false if tables.nil? || !@outbox.notes?(tables | further)
+
+      @noting.empty? || (@noting.all? { |proxy| proxy.notes?(env, vary) } && @outbox.room?)
     end
 
     # @param rendering [Document::Rendering]
     # @param env [Hash] Rack's environment
     # @param vary [String] the header field Vary of the response
+    # @param further [Array<String>] further tags
     # @return [Hash{String => String}] the header fields with the tags of the records
-    def headers(rendering, env, vary)
-      tags = Tags.digests(Tags.new(rendering).to_a)
+    def headers(rendering, env, vary, further: [])
+      tags = Tags.digests(Tags.new(rendering).to_a | further)
       @noting.each { |proxy| proxy.note(tags, env, vary) }
       { "surrogate-key" => tags.join(" "), "cache-tag" => tags.join(",") }
     end

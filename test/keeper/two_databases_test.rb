@@ -74,6 +74,42 @@ class TwoDatabasesTest < Minitest::Test
     assert_fresh(MixedResource, include: "topic") { Apart.connection.execute("UPDATE topics SET name = 'new'") }
   end
 
+  # Many applications switch with their own class, which leaves ActiveRecord::Base where it is.
+  SHARDS = <<~RUBY
+    require "active_record"
+    require "castellan"
+    files = { primary: ARGV[0], second: ARGV[1] }
+    environment = ActiveRecord::ConnectionHandling::DEFAULT_ENV.call.to_s
+    ActiveRecord::Base.configurations = { environment => files.transform_values { |file| { adapter: "sqlite3", database: file } } }
+    class ApplicationRecord < ActiveRecord::Base
+      primary_abstract_class
+      connects_to shards: { default: { writing: :primary }, two: { writing: :second } }
+    end
+    class Post < ApplicationRecord; end
+    source = ActiveRecord::Base
+    versions = Castellan::Versions::ExactVersions.new(source)
+    within = ->(on, shard, &block) { on.connected_to(shard: shard, role: :writing, &block) }
+    %i[default two].each do |shard|
+      within.call(source, shard) do
+        Post.connection.execute("CREATE TABLE posts (id integer PRIMARY KEY, title text)")
+        versions.install(%w[posts])
+        Post.create!(title: shard)
+      end
+    end
+    Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: versions)
+    found = [source, ApplicationRecord].product(%i[default two], [Post, "posts"]).map do |on, shard, table|
+      within.call(on, shard) { Castellan.cache.fetch("titles", depends_on: table) { Post.pluck(:title).join } }
+    end
+    puts found.join(" ")
+  RUBY
+
+  def test_shards_of_the_applications_own_class_do_not_share_bytes
+    Dir.mktmpdir do |directory|
+      files = %w[one two].map { |name| File.join(directory, name) }
+      assert_equal "default default two two default default two two\n", run_ruby("-w", "-e", SHARDS, *files)
+    end
+  end
+
   def test_explain_names_the_database_that_has_no_versions
     assert_includes NoteResource.document(keeper: @keeper).explain, "kept: not now: notes is in another database"
     assert_includes MixedResource.document(keeper: @keeper, include: "topic").explain, "topics is in another database than notes"

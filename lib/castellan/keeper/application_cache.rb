@@ -128,7 +128,7 @@ module Castellan
 
       def dependencies(given)
         list = given.is_a?(Array) ? given : [given].compact
-        list.map { |one| one.is_a?(Class) ? of_model(one) : of_table(one) }.uniq.sort_by(&:table)
+        list.flat_map { |one| one.is_a?(Class) ? of_model(one) : of_table(one) }.uniq.sort_by(&:table)
       end
 
       def of_table(name)
@@ -145,6 +145,8 @@ module Castellan
           raise ConfigurationError, "depends_on: #{model.name} is in another database than the one whose versions are read " \
                                     "(Castellan.keep versions:)"
         end
+
+        return model.cti_tables.map { |one| of_table(one) } if model.respond_to?(:cti_tables) # Sequel's class table inheritance
 
         plain = table.is_a?(String) || table.is_a?(Symbol)
         of_table(plain ? table.to_s : "#{table.table}.#{table.column}") # Sequel[:schema][:table]

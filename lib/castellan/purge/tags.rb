@@ -35,6 +35,12 @@ module Castellan
         name.tr(" ", "_")
       end
 
+      # @param id [String] as in documents
+      # @return [Array<String>] the tags of one row
+      def self.of_row(table, id)
+        ["#{table}/#{USUAL.match?(id) ? id : "?"}", "#{table}*"].map { |tag| word(tag) }
+      end
+
       # @param definitions [Array<Resource::Definition>]
       # @return [Hash{String => Array<Array<String>>}] table => the columns of the ids that documents show,
       #   for the resources' tables and those that their relationships and paths read
@@ -77,7 +83,7 @@ module Castellan
         ids = ids()
         return whole.map { |tag| Tags.word(tag) } unless ids.keys.all? { |type| @table_of.key?(type) }
 
-        exact = sets + ids.flat_map { |type, found| found.map { |id| "#{@table_of[type]}/#{USUAL.match?(id) ? id : "?"}" } }
+        exact = sets + ids.flat_map { |type, found| found.flat_map { |id| Tags.of_row(@table_of[type], id) } }
         (exact.uniq.size <= MOST ? exact.uniq : whole).map { |tag| Tags.word(tag) }
       end
 

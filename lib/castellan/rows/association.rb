@@ -34,6 +34,10 @@ module Castellan
       # @return [Boolean] whether an index is known to find the related rows of one owner
       def indexed? = false
 
+      # @return [Boolean] whether each related row has the key of its owner; false for a dataset of the
+      #   application, which may compare the key in a subquery
+      def of_keys? = true
+
       # @param relationship [Resource::Relationship] a relationship that uses this association
       # @return [String, nil] why it cannot be read as rows
       def reason_for(relationship)
@@ -140,8 +144,11 @@ module Castellan
         # @return [Boolean] whether the statement joins tables
         def joins? = @scopes.joins?(@scope)
 
-        # @return [Boolean] whether one statement can read all rows of many owners
-        def plain? = @scopes.window(@scope).none? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope)
+        # @return [Boolean] whether one statement can read all rows of many owners, and another SELECT list
+        def plain?
+          @scopes.window(@scope).none? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope) &&
+            !(joins? && @scopes.unqualified_order?(@scope)) # names a column of the SELECT list
+        end
 
         private
 

@@ -146,7 +146,7 @@ module Castellan
         return unless @lazy.plain?
 
         @statement = @lazy.sql(LIST)
-        @parent_column = Association::OwnerKey.column(@statement)
+        @parent_column = Association::OwnerKey.column(@statement) if association.of_keys?
       end
 
       def listing(list) = @statement.sub(LIST) { list }

@@ -193,6 +193,9 @@ module Castellan
       #   shows changes, for example inside `connected_to` or `Time.use_zone`
       def default_context = nil
 
+      # @return [Boolean] whether the model reads a subquery instead of a table
+      def reads_subquery? = false
+
       # @return [String, nil] changes if the model gets another connection
       def connection_name = nil
 

@@ -108,10 +108,16 @@ module Castellan
         node.edges.each do |edge|
           edge.nodes.each do |below|
             related = adapter.related(below.definition.model)
-            @alternatives << own(related) if edge.alternatives
+            alternative(edge, related) if edge.alternatives
             visit(below, related)
           end
         end
+      end
+
+      def alternative(edge, adapter)
+        return @alternatives << own(adapter) unless adapter.scopes.reads_subquery?
+
+        @reasons << "#{edge.relationship.name}: #{adapter.model} reads a subquery (class table inheritance), whose tables are not known"
       end
 
       def own(adapter) = "SELECT 1 FROM #{adapter.types.table}"

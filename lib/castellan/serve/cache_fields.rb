@@ -16,11 +16,12 @@ module Castellan
       # @param purge [Purge, nil]
       # @param env [Hash] Rack's environment
       # @param vary [String] the Vary field of the response
+      # @param further [Array<String>] further tables on which the response depends
       # @return [Boolean] whether every change of the document causes a purge
-      def purged?(purge, document, env, vary)
+      def purged?(purge, document, env, vary, further: [])
         definition = document.rendering.definition
         !purge.nil? && document.public? && !definition.several_tables? && !definition.caching&.stale? &&
-          purge.covers?(document.rendering, env, vary)
+          purge.covers?(document.rendering, env, vary, further: further)
       end
 
       # @param purged [Boolean] see {purged?}

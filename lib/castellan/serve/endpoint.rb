@@ -44,7 +44,8 @@ module Castellan
       NOTED = [200, 304].freeze
       HIT = { "cache-status" => "Castellan; hit" }.freeze
       MISS = { "cache-status" => "Castellan; fwd=miss; stored" }.freeze
-      private_constant :JSON_API, :LONGEST, :ALWAYS_ASK, :NOTED, :HIT, :MISS
+      NO_OWNER = {}.freeze
+      private_constant :NO_OWNER, :JSON_API, :LONGEST, :ALWAYS_ASK, :NOTED, :HIT, :MISS
 
       # @return [Class]
       # @return [String] the path of the collection
@@ -58,9 +59,12 @@ module Castellan
       # @param asked [Hash] the fixed parameters of every request, see {Resource.document}
       # @param authenticated [Boolean] whether requests have a viewer; then documents are private
       # @param frame [Frame] the members around the data
+      # @param owner [Hash{String => Array<String>}, nil] for the related resources of a record: its table, and
+      #   the tags of {Purge} that are sent when it changes; nil if they are unknown
       # @raise [ConfigurationError] if a fixed parameter is invalid
-      def initialize(resource, path:, scope:, asked:, authenticated:, frame: Frame.new)
+      def initialize(resource, path:, scope:, asked:, authenticated:, frame: Frame.new, owner: NO_OWNER)
         @resource = resource
+        @owner = owner
         @frame = frame
         @path = path
         @scope = scope
@@ -104,9 +108,11 @@ module Castellan
       # @param resource [Class] a related resource
       # @param path [String] of the collection of related resources
       # @param scope [Object] the relation or dataset; :all for all
+      # @param id [String] of the record
       # @return [Endpoint] with the same authentication
-      def related(resource, path, scope)
-        Endpoint.new(resource, path: path, scope: ->(_viewer) { scope }, asked: {}, authenticated: @authenticated, frame: @frame)
+      def related(resource, path, scope, id)
+        Endpoint.new(resource, path: path, scope: ->(_viewer) { scope }, asked: {}, authenticated: @authenticated, frame: @frame,
+                               owner: @frame.purge ? owner(id) : NO_OWNER)
       end
 
       # @param id [String, nil]
@@ -298,7 +304,16 @@ module Castellan
 
       def purged?(document, env, vary)
         document.public! unless @authenticated
-        CacheFields.purged?(@frame.purge, document, env, vary)
+        !@owner.nil? && CacheFields.purged?(@frame.purge, document, env, vary, further: @owner.keys)
+      end
+
+      # A scope may read other tables.
+      def owner(id)
+        definition = @resource.definition
+        adapter = @resource.checked_rows
+        return if @scope || definition.scope || several_tables? || adapter.scopes.hide_rows?
+
+        { adapter.table => Purge::Tags.of_row(adapter.table, id) }
       end
 
       # Documents with per-viewer values are private, also without `authenticate`.
@@ -396,7 +411,7 @@ module Castellan
         return absent(id) if id && document.status == 404
 
         rendering = document.rendering
-        headers.merge!(@frame.purge.headers(rendering, noted, headers["vary"])) if noted
+        headers.merge!(@frame.purge.headers(rendering, noted, headers["vary"], further: @owner.values.flatten)) if noted
         body = rendering.encoded
         headers.merge!(cache_status(rendering)) if @frame.cache_status
         Endpoint.sent(headers, rendering.media_type, rendering.coding, body)

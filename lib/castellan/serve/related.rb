@@ -28,10 +28,10 @@ module Castellan
 
         path = "#{@path}/#{Rack::Utils.escape_path(id)}/#{relationship.key}"
         association = relationship.association_name
-        return @endpoint.related(relationship.resource, path, writer.models.related(record, association)).call(env, viewer, nil) \
+        return @endpoint.related(relationship.resource, path, writer.models.related(record, association), id).call(env, viewer, nil) \
           if relationship.to_many?
 
-        one(env, viewer, relationship, path, writer.models.one(record, association))
+        one(env, viewer, relationship, path, writer.models.one(record, association), id)
       end
 
       # @return [Array] Rack response with the linkage
@@ -53,10 +53,10 @@ module Castellan
 
       private
 
-      def one(env, viewer, relationship, path, record)
+      def one(env, viewer, relationship, path, record, id)
         definition = definition_of(relationship, record) if record
         if definition
-          endpoint = @endpoint.related(definition.resource, path, :all)
+          endpoint = @endpoint.related(definition.resource, path, :all, id)
           response = endpoint.call(env, viewer, Write.id_of(definition, record))
           return response unless response.first == 404
         end

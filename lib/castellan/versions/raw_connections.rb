@@ -45,32 +45,33 @@ module Castellan
 
         def initialize(model, writing: false)
           @model = model
+          @base = model.equal?(::ActiveRecord::Base)
           @writing = writing
         end
 
         # @return [Symbol]
         def dialect
-          RawConnections.dialect(@model.connection_pool.db_config.adapter)
+          RawConnections.dialect(model.connection_pool.db_config.adapter)
         end
 
-        # @param model [Object] a model or dataset
+        # @param other [Object] a model or dataset
         # @return [Boolean] whether its queries use the same connections, in the current role and shard
-        def of?(model)
-          return false unless model.respond_to?(:connection_pool)
+        def of?(other)
+          return false unless other.respond_to?(:connection_pool)
 
-          (!ActiveRecordThread.connected_elsewhere? && model.connection_specification_name == @model.connection_specification_name) ||
-            model.connection_pool.equal?(@model.connection_pool)
+          (!ActiveRecordThread.connected_elsewhere? && other.connection_specification_name == model.connection_specification_name) ||
+            other.connection_pool.equal?(model.connection_pool)
         end
 
         # @return [Object] stands for the database of the current role and shard
-        def database = @model.connection_pool.db_config
+        def database = model.connection_pool.db_config
 
         # Tells tenants apart: the database of the current role and shard, and the search path as set by
         # `schema_search_path=` on the thread's connection.
         # @return [Array<String>] empty without a database for the role and shard
         def address
-          pool = @model.connection_handler.retrieve_connection_pool(@model.connection_specification_name,
-                                                                    role: @model.current_role, shard: @model.current_shard) or return []
+          pool = model.connection_handler.retrieve_connection_pool(model.connection_specification_name,
+                                                                   role: model.current_role, shard: model.current_shard) or return []
           config = pool.db_config.configuration_hash
           path = pool.active_connection?&.instance_variable_get(:@schema_search_path)
           path = nil if path == DEFAULT_PATH # ActiveRecord's memo
@@ -101,7 +102,7 @@ module Castellan
         # Instruments the statement only during a recording or with a debug log: Rails' instrumentation costs
         # several times as much as the statement, on every cache hit.
         def observe(_raw, sql, &block)
-          return yield unless Recording.current || @model.logger&.debug?
+          return yield unless Recording.current || model.logger&.debug?
 
           ActiveSupport::Notifications.instrument(EVENT, sql: sql, name: "Castellan Version", binds: [], type_casted_binds: [],
                                                          cached: false, &block)
@@ -110,11 +111,14 @@ module Castellan
         # Runs the statements in one transaction.
         def execute(statements)
           in_role do
-            @model.transaction { statements.each { |sql| @model.connection_pool.with_connection { |connection| connection.execute(sql) } } }
+            model.transaction { statements.each { |sql| model.connection_pool.with_connection { |connection| connection.execute(sql) } } }
           end
         end
 
         private
+
+        # `ApplicationRecord.connected_to` switches its models, and leaves ActiveRecord::Base where it is.
+        def model = (::ActiveRecord.application_record_class if @base) || @model
 
         def in_role(&block)
           return yield unless @writing && ActiveRecordThread.connected_elsewhere?
@@ -123,9 +127,9 @@ module Castellan
         end
 
         def connected
-          return yield(@model.connection.raw_connection) unless @model.respond_to?(:with_connection)
+          return yield(model.connection.raw_connection) unless model.respond_to?(:with_connection)
 
-          @model.with_connection do |connection|
+          model.with_connection do |connection|
             yield connection.raw_connection
           rescue StandardError
             drop_broken(connection)
@@ -144,14 +148,14 @@ module Castellan
           pool = @pool
           return pool if pool&.automatic_reconnect && !pool.discarded?
 
-          name = @model.connection_specification_name
-          @pool = @model.connection_handler.retrieve_connection_pool(name, role: @model.default_role, shard: @model.default_shard) ||
-                  @model.connection_pool # raises ActiveRecord's error
+          name = model.connection_specification_name
+          @pool = model.connection_handler.retrieve_connection_pool(name, role: model.default_role, shard: model.default_shard) ||
+                  model.connection_pool # raises ActiveRecord's error
         end
 
         def default_database?
-          @model.current_role == @model.default_role && @model.current_shard == @model.default_shard &&
-            @model.connection_handler.equal?(@model.default_connection_handler)
+          model.current_role == model.default_role && model.current_shard == model.default_shard &&
+            model.connection_handler.equal?(model.default_connection_handler)
         end
       end
 

@@ -119,6 +119,7 @@ module Castellan
         def raw(sql) = Arel.sql(sql)
         def terms(relation) = relation.order_values
         def reorder(relation, terms) = relation.reorder(*terms)
+        def unqualified_order?(relation) = relation.order_values.any? { |term| term.is_a?(String) && !term.include?(".") }
         def unordered(relation) = without(relation, [:order])
         def unlimited(relation) = without(relation, %i[limit offset])
 

@@ -35,7 +35,10 @@ module Castellan
         end
 
         # @return [Boolean] whether the association is a one_to_many
-        def direct? = @reflection[:type] == :one_to_many
+        def direct? = @reflection[:type] == :one_to_many && of_keys?
+
+        # (see Rows::Association#of_keys?)
+        def of_keys? = !@reflection[:orig_opts].key?(:dataset)
 
         # (see ActiveRecordRows::Association#foreign_key_of?)
         def foreign_key_of?(id) = @reflection[:type] == :many_to_one && stable? && @reflection.primary_keys == [id]

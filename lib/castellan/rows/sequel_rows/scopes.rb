@@ -110,6 +110,12 @@ module Castellan
         # @return [Boolean] false: only polymorphic associations need it, and those are read through models
         def hide_rows? = false
 
+        # (see Rows::Scopes#reads_subquery?)
+        def reads_subquery?
+          source = all.first_source_table
+          !source.is_a?(Symbol) && !source.is_a?(::Sequel::SQL::Identifier) && !source.is_a?(::Sequel::SQL::QualifiedIdentifier)
+        end
+
         # (see ActiveRecordRows::Scopes#select_sql)
         def select_sql(scope, list, joins = nil) = select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
 
@@ -124,6 +130,13 @@ module Castellan
         def raw(sql) = ::Sequel.lit(sql)
         def terms(dataset) = dataset.opts[:order] || []
         def reorder(dataset, terms) = dataset.order(*terms)
+
+        def unqualified_order?(dataset)
+          terms(dataset).any? do |term|
+            term = term.expression if term.is_a?(::Sequel::SQL::OrderedExpression)
+            term.is_a?(Symbol) || term.is_a?(::Sequel::SQL::Identifier) || (term.is_a?(::Sequel::LiteralString) && !term.include?("."))
+          end
+        end
 
         # DISTINCT ON requires its order.
         def unordered(dataset) = dataset.opts[:distinct]&.any? ? dataset : dataset.unordered
