@@ -140,13 +140,15 @@ class HTTPCacheStoringTest < Minitest::Test
   end
 
   def test_a_middleware_that_changes_a_field_changes_no_other_response
-    cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.merge("vary" => +"accept", "x-list" => [+"a"]), ["x"]] })
-    vary = Array.new(3) do
-      _, headers, = cache.call(Rack::MockRequest.env_for("http://example.org/"))
-      headers.values_at("vary", "x-list").flatten.tap { |values| values.each { |value| value << ", origin" unless value.frozen? } }
+    [{}, { "HTTP_IF_NONE_MATCH" => '"a"' }].each do |condition|
+      cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.merge("etag" => '"a"', "vary" => +"accept", "x-list" => [+"a"]), ["x"]] })
+      vary = Array.new(3) do |index|
+        _, headers, = cache.call(Rack::MockRequest.env_for("http://example.org/", index.zero? ? {} : condition))
+        headers.values_at("vary", "x-list").flatten.tap { |values| values.each { |value| value << ", origin" unless value.frozen? } }
+      end
+      assert_equal ["accept, origin", "a, origin"], vary.first
+      assert_equal [%w[accept a]], vary.drop(1).uniq
     end
-    assert_equal ["accept, origin", "a, origin"], vary.first
-    assert_equal [%w[accept a]], vary.drop(1).uniq
   end
 
   # A body with Transfer-Encoding is encoded already.

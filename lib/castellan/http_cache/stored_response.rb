@@ -53,8 +53,8 @@ module Castellan
         @status = status
         # Copies, because a middleware may change a field of the response from which it was made.
         @fields = fields.transform_values { |value| value.is_a?(Array) ? value.map { |line| -line.to_s }.freeze : -value.to_s }.freeze
-        @fields_of_304 = fields.except(*HeaderFields::OF_CONTENT).freeze
-        @etag = HeaderFields.first(fields["etag"])
+        @fields_of_304 = @fields.except(*HeaderFields::OF_CONTENT).freeze
+        @etag = HeaderFields.first(@fields["etag"])
         @content = content
         @offset, _, @size = (status == 206 && Parts.position(fields)) || [0, nil, content.bytesize]
         @received_at = received_at

@@ -38,7 +38,12 @@ module Castellan
       # @param id [String] as in documents
       # @return [Array<String>] the tags of one row
       def self.of_row(table, id)
-        ["#{table}/#{USUAL.match?(id) ? id : "?"}", "#{table}*"].map { |tag| word(tag) }
+        [row(table, id), "#{table}*"].map { |tag| word(tag) }
+      end
+
+      # @return [String] `posts/7`
+      def self.row(table, id)
+        "#{table}/#{USUAL.match?(id) ? id : "?"}"
       end
 
       # @param definitions [Array<Resource::Definition>]
@@ -83,7 +88,7 @@ module Castellan
         ids = ids()
         return whole.map { |tag| Tags.word(tag) } unless ids.keys.all? { |type| @table_of.key?(type) }
 
-        exact = sets + ids.flat_map { |type, found| found.flat_map { |id| Tags.of_row(@table_of[type], id) } }
+        exact = sets + ids.flat_map { |type, found| found.map { |id| Tags.row(@table_of[type], id) } }
         (exact.uniq.size <= MOST ? exact.uniq : whole).map { |tag| Tags.word(tag) }
       end
 
