@@ -238,6 +238,23 @@ class ContractTest < Minitest::Test
     assert_empty %i[role shard] - handler.parameters.filter_map { |kind, name| name if kind == :key }
   end
 
+  def test_a_pool_makes_connections_and_has_one_that_tests_pin
+    pool = ActiveRecord::ConnectionAdapters::ConnectionPool
+    assert pool.method_defined?(:new_connection) || pool.private_method_defined?(:new_connection)
+    %i[raw_connection disconnect! discard!].each { |name| assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(name) }
+    return unless pool.method_defined?(:pin_connection!)
+
+    record = Class.new(ActiveRecord::Base) { self.abstract_class = true }
+    Object.const_set(:ContractPinRecord, record)
+    record.establish_connection(adapter: "sqlite3", database: ":memory:").pin_connection!(true)
+    assert_same record.connection, record.connection_pool.instance_variable_get(:@pinned_connection)
+    record.connection_pool.unpin_connection!
+    assert_nil record.connection_pool.instance_variable_get(:@pinned_connection)
+  ensure
+    record&.remove_connection
+    Object.send(:remove_const, :ContractPinRecord) if record
+  end
+
   def test_active_record_lends_its_connection_in_one_method
     assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(:raw_connection)
   end

@@ -45,6 +45,7 @@ module Castellan
 end
 
 require_relative "versions/dependency"
+require_relative "versions/own_connection"
 require_relative "versions/raw_connections"
 require_relative "versions/postgres_triggers"
 require_relative "versions/sqlite_triggers"

@@ -115,8 +115,10 @@ module Castellan
       # and a thread that waits for another must not hold the connection for which the other one waits.
       def of_tables(dependencies)
         statement = @statements.fetch(dependencies) { statement(dependencies.map(&:table).uniq) }
-        ask = -> { read { |raw| version(raw, statement, []) } }
-        postgres? && @connections.none? ? statement.shared.call(&ask) : ask.call
+        ask = ->(raw) { ready?(raw) ? version(raw, statement, []) : nil }
+        return @connections.with(&ask).tap { recovered } unless postgres? && @connections.none?
+
+        statement.shared.call { @connections.own(&ask) || @connections.with(&ask) }.tap { recovered }
       end
 
       def of_rows(raw, dependencies)
@@ -151,7 +153,11 @@ module Castellan
       end
 
       def read
-        @connections.with { |raw| ready?(raw) ? yield(raw) : nil }.tap { note(false) if @any_failed }
+        @connections.with { |raw| ready?(raw) ? yield(raw) : nil }.tap { recovered }
+      end
+
+      def recovered
+        note(false) if @any_failed
       end
 
       # @param failed [Boolean] whether the database of this thread fails

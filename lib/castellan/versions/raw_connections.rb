@@ -47,6 +47,7 @@ module Castellan
           @model = model
           @base = model.equal?(::ActiveRecord::Base)
           @writing = writing
+          @own = OwnConnection.new
         end
 
         # @return [Symbol]
@@ -92,12 +93,16 @@ module Castellan
 
         # @return [String, nil] see {#place}, in a thread that is known to be on the default role and shard
         def place_by_default
-          connection = pool_of_new_threads.active_connection? or return HOME
+          connection = held(pool_of_new_threads) or return HOME
           connection.instance_variable_get(:@schema_search_path) || HOME unless connection.transaction_open?
         end
 
         # @return [Boolean] whether this thread holds no connection and is on the default role and shard
-        def none? = !ActiveRecordThread.connected_elsewhere? && !pool_of_new_threads.active_connection?
+        def none? = !ActiveRecordThread.connected_elsewhere? && !held(pool_of_new_threads)
+
+        # Like {#with}, for PostgreSQL and where {#none?}, with {OwnConnection}.
+        # @return [Object, nil] the block's result; nil as well if {#with} is needed
+        def own(&block) = @own.use(pool_of_new_threads, &block)
 
         # Instruments the statement only during a recording or with a debug log: Rails' instrumentation costs
         # several times as much as the statement, on every cache hit.
@@ -141,6 +146,9 @@ module Castellan
         def drop_broken(connection)
           connection.disconnect! unless connection.transaction_open? || connection.active?
         end
+
+        # Tests with transactions may pin one connection for all threads.
+        def held(pool) = pool.active_connection? || pool.instance_variable_get(:@pinned_connection)
 
         # The pool of the default role and shard. `establish_connection` disconnects the pool that it
         # replaces, and a forked process discards the pools of its parent.
@@ -200,6 +208,9 @@ module Castellan
           @database.servers.size == 1 && pool.respond_to?(:owned_connection, true) && pool.method(:owned_connection).arity == 1 &&
             !pool.send(:owned_connection, ::Sequel.current)
         end
+
+        # @return [nil] Sequel's own pool is as fast
+        def own = nil
 
         # Logs the statement with Sequel's loggers.
         def observe(raw, sql, &block)

@@ -1,0 +1,141 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "pg"
+require "timeout"
+require "rack/mock_request"
+
+# Threads without a connection read versions through one that is not in ActiveRecord's pool.
+class OwnConnectionTest < Minitest::Test
+  class Record < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Post < Record; end
+
+  POSTS = [Castellan::Versions::Dependency.new("posts")].freeze
+
+  def setup
+    needs :postgres
+    @url = Castellan::TestServers.postgres_url
+    @other = PG.connect(@url)
+    @other.exec("CREATE SCHEMA shop; CREATE TABLE shop.posts (id serial PRIMARY KEY, title text); " \
+                "INSERT INTO shop.posts (title) VALUES ('one')")
+    connect
+    @versions = Castellan::Versions::ExactVersions.new(Record)
+    @versions.install(%w[posts])
+    Record.connection_pool.release_connection
+  end
+
+  def teardown
+    Record.remove_connection if @url
+    @other&.close
+  end
+
+  def test_it_has_the_settings_of_the_pool_and_sees_each_commit
+    without_pool do
+      before = version
+      assert before, "the table is found only in the search path of the pool"
+      @other.exec("UPDATE shop.posts SET title = 'two'")
+      refute_equal before, version
+    end
+  end
+
+  def test_a_connection_that_the_server_ends_is_replaced_and_no_version_is_lost
+    before = version
+    2.times do
+      ended = own_sessions
+      assert_equal 1, ended.size
+      @other.exec("SELECT pg_terminate_backend(#{ended.first})")
+      eventually { own_sessions.empty? }
+      assert_equal [before, before], [version, version]
+      refute_equal ended, own_sessions
+    end
+  end
+
+  def test_a_connection_is_not_used_again_after_an_interrupt
+    @other.exec("BEGIN; LOCK TABLE shop.castellan_versions")
+    assert_raises(Timeout::Error) { Timeout.timeout(0.3) { version } }
+    @other.exec("ROLLBACK")
+    assert version
+    eventually { own_sessions.one? }
+  end
+
+  def test_a_forked_process_leaves_the_connection_to_its_parent
+    before = version
+    mine = own_sessions
+    reader, writer = IO.pipe
+    pid = fork do
+      writer.write(version)
+      exit!(0)
+    end
+    writer.close
+    assert_equal before, reader.read
+    Process.wait(pid)
+    without_pool { assert_equal before, version }
+    assert_equal mine, own_sessions
+  end
+
+  def test_another_pool_gets_another_connection
+    version
+    first = own_sessions
+    connect(pool: 3)
+    assert version
+    eventually { (own_sessions & first).empty? }
+  end
+
+  def test_with_too_many_connections_the_pool_is_asked
+    before = version
+    @versions = Castellan::Versions::ExactVersions.new(Record)
+    Record.connection # so that the pool has one
+    Record.connection_pool.release_connection
+    Record.connection_pool.stub(:new_connection, -> { raise ActiveRecord::ConnectionNotEstablished, "too many connections" }) do
+      2.times { assert_equal before, version }
+    end
+  end
+
+  # As in system tests, whose server has threads of its own.
+  def test_a_pinned_connection_is_asked_by_all_threads
+    skip "the pool has one connection for all threads" unless Record.connection_pool.respond_to?(:pin_connection!)
+
+    notified = Castellan::Versions::NotifiedVersions.new(Record)
+    eventually { notified.listening? }
+    both = -> { Thread.new { [version, notified.current(POSTS)] }.value }
+    before = both.call
+    assert_equal before, both.call
+    Record.connection_pool.pin_connection!(true)
+    begin
+      Post.update_all(title: "uncommitted")
+      refute_equal before[0], both.call[0]
+      refute_equal before[1], both.call[1]
+    ensure
+      Record.connection_pool.unpin_connection!
+    end
+    assert_equal before, both.call
+  ensure
+    notified&.close
+  end
+
+  private
+
+  def connect(**options)
+    Record.establish_connection(adapter: "postgresql", url: @url, schema_search_path: "shop", **options)
+    Post.table_name = "posts"
+    Post.reset_column_information
+  end
+
+  # In Rails 7.1, a thread that has asked the pool keeps its connection.
+  def version = @versions.current(POSTS).tap { Record.connection_pool.release_connection }
+
+  def without_pool(&block)
+    Record.connection_pool.stub(:with_connection, ->(*) { flunk "the pool was asked" }, &block)
+  end
+
+  # @return [Array<String>] process ids of sessions that are not in the pool
+  def own_sessions
+    pooled = Record.connection_pool.connections.map { |connection| connection.raw_connection.backend_pid }
+    @other.exec("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()").column_values(0) -
+      pooled.map(&:to_s)
+  end
+end
