@@ -23,13 +23,13 @@ module Castellan
     end
 
     # @param model [Class] an ActiveRecord model
+    # @param own [Boolean] whether it inherits no scope
     # @return [Boolean] whether a query of the model returns the same as in a new thread
-    def default?(model)
+    def default?(model, own = model.base_class?)
       state = ::ActiveSupport::IsolatedExecutionState.context.active_support_execution_state or return true
       return false if state[:time_zone] || elsewhere?(state)
 
       scopes = state[SCOPES] or return true
-      own = model.base_class? # it inherits no scope
       scopes.current_scope(model, own).nil? && scopes.global_current_scope(model, own).nil?
     end
 

@@ -42,17 +42,24 @@ module Castellan
       @of_one_database = versions.respond_to?(:of?)
       @revision = Revision.new(revision)
       store = Store::FailSafe.new(store, log: log)
+      @memory = store.memory
       @layer = Cache::DocumentLayer.new(store: store)
       @forms = Cache::DocumentLayer.new(store: store, name: :form)
       @codings = (compress ? Cache::Compression.check(compress) : Cache::Compression.available).freeze
-      @request_keys = BoundedCache.new(limit: MOST_REQUESTS)
+      forget_requests
       @viewer_values = BoundedCache.new(limit: MOST_VIEWERS)
       @outage = Outage.new(@layer)
       @application_cache = ApplicationCache.new(store: store, versions: versions, revision: @revision, log: log)
     end
 
+    # @return [Boolean] whether no recording and no subscriber needs to know of hits
+    def self.unobserved?
+      !(Castellan.off? || Recording.current || Cache::Events.subscribed?)
+    end
+
     # @return [ApplicationCache] the cache for other serializers, see {Castellan.cache}
-    attr_reader :application_cache
+    # @return [Store::MemoryStore, nil] the store in this process, if there is one
+    attr_reader :application_cache, :memory
 
     # Digests the source of a resource at boot, while the files still match the loaded code; a newer
     # deployment may have replaced them before the first request.
@@ -67,14 +74,20 @@ module Castellan
     # Ignores all entries written so far, after a code reload.
     def renew_revision
       @revision.renew
-      @request_keys = BoundedCache.new(limit: MOST_REQUESTS)
+      forget_requests
     end
 
     # @param request [Array] the endpoint, the path of the mount point, the id and the query string
     # @return [RequestKey, nil] nil before {#note_request}, with CASTELLAN=off, during a recording, and if
     #   cache events have a subscriber
     def request_key(request)
-      @request_keys[request] unless Castellan.off? || Recording.current || Cache::Events.subscribed?
+      @request_keys[request] if Keeper.unobserved?
+    end
+
+    # @param endpoint [Serve::Endpoint]
+    # @return [BoundedCache] its {Serve::Repeat}s by query and Accept-Encoding
+    def repeats(endpoint)
+      @repeats[endpoint] ||= BoundedCache.new(limit: MOST_REQUESTS)
     end
 
     # Remembers how to compute the key of a document when the same request arrives again.
@@ -91,10 +104,17 @@ module Castellan
     # @param of [Document::Rendering::Written, nil] for a coding of a document that expires: the document
     # @return [Document::Rendering::Written, nil] frozen; nil if the store does not have it
     def kept(plan, key, coding, of: nil)
-      holes = plan.holes.size
-      return @layer.decoded(key) { |entry| load(entry, holes).freeze } unless coding
+      return @layer.decoded(key) { |entry| load(entry, plan.holes.size).freeze } unless coding
 
-      @forms.decoded(of ? "#{key}.#{of.made_ms}.#{coding}" : "#{key}.#{coding}") { |entry| load(entry, holes, form: true).freeze }
+      @forms.decoded(stored_key(key, coding, of)) { |entry| load(entry, plan.holes.size, form: true).freeze }
+    end
+
+    # @param of [Document::Rendering::Written, nil] see {#kept}
+    # @return [String] the key in the store
+    def stored_key(key, coding, of = nil)
+      return key unless coding
+
+      of ? "#{key}.#{of.made_ms}.#{coding}" : "#{key}.#{coding}"
     end
 
     # Reads a document that expires.
@@ -271,6 +291,11 @@ module Castellan
 
     private
 
+    def forget_requests
+      @request_keys = BoundedCache.new(limit: MOST_REQUESTS)
+      @repeats = {}.compare_by_identity
+    end
+
     def unread(rendering)
       tables = rendering.tables || []
       odd = tables.reject { |table| Versions::Dependency.name?(table) }
@@ -349,6 +374,8 @@ module Castellan
 
         blanks = Serialize::Blanks.new(kept.cuts, kept.numbers, kept.ids)
       end
+      # A String remembers, for its copies too, that it is binary or valid; else servers scan each copy.
+      form ? kept.body.force_encoding(Encoding::BINARY) : kept.body.valid_encoding?
       Document::Rendering::Written.new(kept.body, blanks, kept.found, entry.key, entry.made_ms, (kept.sums if form && blanks), kept.tag)
     end
   end

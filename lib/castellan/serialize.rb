@@ -46,9 +46,9 @@ module Castellan
     # is loaded; otherwise like the json gem.
     # @return [Symbol] one of {ESCAPES}
     def self.escape
-      return :json unless defined?(ActiveSupport::JSON::Encoding)
+      encoding = @encoding ||= (ActiveSupport::JSON::Encoding if defined?(ActiveSupport::JSON::Encoding)) or return :json
 
-      ActiveSupport::JSON::Encoding.escape_html_entities_in_json ? :rails_html : :rails
+      encoding.escape_html_entities_in_json ? :rails_html : :rails
     end
 
     # Encodes the row set; if a coder rejects a value (NaN, an infinite date, a year BC, text in

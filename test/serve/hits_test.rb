@@ -170,6 +170,17 @@ class HitsTest < Minitest::Test
     end
   end
 
+  def test_an_equal_request_for_a_public_document_does_not_look_up_its_key
+    CODINGS.each do |coding|
+      expected = Array.new(3) { get("letters", "HTTP_ACCEPT_ENCODING" => coding) }.last
+      Castellan.keeper.stub(:request_key, ->(*) { flunk "the key was looked up" }) do
+        assert_equal expected, get("letters", "HTTP_ACCEPT_ENCODING" => coding)
+        status, headers, body = get("letters", "HTTP_ACCEPT_ENCODING" => coding, "HTTP_IF_NONE_MATCH" => expected[1]["etag"])
+        assert_equal [304, %w[etag vary cache-control], ""], [status, headers.keys, body]
+      end
+    end
+  end
+
   def test_a_middleware_that_changes_a_response_changes_no_other
     expected = Marshal.load(Marshal.dump(Array.new(2) { get("nested") }.last))
     [nil, "gzip"].each do |coding|

@@ -56,6 +56,12 @@ module NotifiedHitsContract
     assert_includes get[2], "at once"
   end
 
+  def test_the_database_is_no_longer_asked_once_the_listener_is_back
+    @versions.instance_variable_get(:@listener).stub(:generation, nil) { 3.times { get } }
+    2.times { get }
+    @versions.stub(:current, ->(*) { flunk "the version was looked up again" }) { assert_equal 200, get.first }
+  end
+
   def test_castellan_off_is_noticed
     with_env("CASTELLAN" => "off") { @versions.stub(:unchanged?, ->(*) { flunk "the cache was asked" }) { assert_equal 200, get.first } }
   end

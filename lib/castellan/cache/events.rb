@@ -40,7 +40,8 @@ module Castellan
 
       # @return [Boolean] whether "cache.castellan" has a subscriber
       def subscribed?
-        defined?(::ActiveSupport::Notifications) && ::ActiveSupport::Notifications.notifier.listening?(NAME)
+        notifications = @notifications ||= (::ActiveSupport::Notifications if defined?(::ActiveSupport::Notifications))
+        !notifications.nil? && notifications.notifier.listening?(NAME)
       end
     end
   end

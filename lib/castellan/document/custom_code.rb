@@ -57,6 +57,7 @@ module Castellan
         end
         @obstacles.uniq!
         @varying = plan.nodes.map(&:definition).uniq.select(&:variation).freeze
+        @surrounded = @any || @zoned || @varying.any?
         freeze
       end
 
@@ -70,7 +71,7 @@ module Castellan
       #   a cache key; nil without such code
       # @raise [ConfigurationError] if a block of `vary_on` returns a value that cannot be part of a cache key
       def surroundings(viewer)
-        return unless @any || @zoned || @varying.any?
+        return unless @surrounded
 
         [(locale if @any), (zone if @any || @zoned), *@varying.map { |definition| variation(definition, viewer) }]
       end

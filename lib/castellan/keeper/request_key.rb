@@ -13,12 +13,13 @@ module Castellan
     class RequestKey
       NO_VALUES = [].freeze
       LONGEST_FIELD = 100 # bytes of an Accept-Encoding that is kept
-      # Memoizes what the identity of a scope determines in one {Rows::Scopes#default_context}. `parts` are
-      # those of a key with {Serialize.escape}, and without, if no custom code reads its surroundings.
-      Located = Struct.new(:context, :values, :statement, :dependencies, :parts)
-      # The last key of a {Located}, of these parts and this version.
-      Found = Struct.new(:located, :parts, :versions, :reading, :last, :connection)
-      private_constant :NO_VALUES, :LONGEST_FIELD, :Located, :Found
+      MOST_FIELDS = 8
+      # What the identity of a scope determines.
+      Located = Struct.new(:values, :statement, :dependencies)
+      # The last key of all rows in a {Rows::Scopes#default_context}, and what it was computed from. `reading`
+      # is that of {Versions::NotifiedVersions#reading}, else nil.
+      Found = Struct.new(:context, :escape, :surroundings, :located, :last, :connection, :versions, :reading)
+      private_constant :NO_VALUES, :LONGEST_FIELD, :MOST_FIELDS, :Located, :Found
 
       # @return [Plan::FetchPlan]
       # @return [String] the Content-Type of the document
@@ -37,6 +38,7 @@ module Castellan
         @expires_in = rendering.definition.caching.expires_in&.to_f
         @plan = rendering.plan
         @personal = @plan.holes.any?
+        @varying = @personal || !@expires_in.nil?
         @adapter = rendering.adapter
         @scopes = @adapter.scopes
         @all = @scopes.constant_identity
@@ -47,49 +49,62 @@ module Castellan
         @statements = keeper.kept_statements(@plan)
         @media_type = rendering.media_type.freeze
         @codings = rendering.codings
-        @all_located = nil
         @found = nil
-        @chosen = [nil, nil].freeze # Accept-Encoding and coding of the last request
+        @made = nil
       end
 
       # @param given [Object] :all, or the application's relation or dataset
       # @param viewer [Object, nil]
       # @return [KeptStatement::Last, nil] the key and its entity tags; nil if a rendering is needed
       def find(given, viewer)
-        located = all_in_default_context if :all.equal?(given)
-        located ||= located(nil, identity(given)) or return
-        parts = parts(located, viewer)
-        found = @found
-        return found.last if found && found.located.equal?(located) && found.parts == parts &&
-                             found.connection == @scopes.connection_name && found.versions.unchanged?(found.reading)
-
+        escape = Serialize.escape
+        surroundings = @code.surroundings(viewer)
+        context = @scopes.default_context if :all.equal?(given)
+        unless context.nil?
+          found = @found
+          found = nil unless found && found.context.equal?(context) && found.escape.equal?(escape) && found.surroundings == surroundings
+          return found.last if found && (reading = found.reading) && found.connection == @scopes.connection_name &&
+                               found.versions.unchanged?(reading)
+        end
+        located = found ? found.located : located(identity(given)) or return
         versions = @keeper.versions_of(@kind, @adapter.model)
         version = versions&.current(located.dependencies) or return
-        located.statement.last(version, parts).tap { |last| remember(located, parts, versions, version, last) }
+        last = found.last if found && found.last.version == version
+        reading = versions.reading(located.dependencies, version) if !context.nil? && versions.is_a?(Versions::NotifiedVersions)
+        return last if last && reading.nil?
+
+        last ||= located.statement.last(version, [located.values, @fixed, escape, surroundings])
+        connection = @scopes.connection_name
+        @found = Found.new(context, escape, surroundings, located, last, connection, versions, reading).freeze unless context.nil?
+        last
       end
 
       # @return [Float, nil] seconds after which the document is written again
       attr_reader :expires_in
 
-      # @return [Boolean] whether the document is stored in content codings
-      def codings? = !@codings.empty?
-
-      # Memoizes the coding of the last request.
+      # Memoizes what depends on Accept-Encoding and the key.
+      # @param last [KeptStatement::Last] the result of {#find}
       # @param accept_encoding [String, nil] the header field
       # @yieldparam codings [Array<String>] in which the document is stored
-      # @yieldreturn [String, nil] the coding of the response; nil: none
-      # @return [String, nil]
-      def coding(accept_encoding)
-        accepted, coding = @chosen
-        return coding if accepted == accept_encoding
+      # @yieldreturn [Object]
+      def of_coding(last, accept_encoding)
+        made_for, made = @made
+        unless last.equal?(made_for)
+          made = {}
+          @made = [last, made].freeze
+        end
+        known = made[accept_encoding] and return known
 
-        coding = yield @codings
-        @chosen = [accept_encoding.dup, coding].freeze if accept_encoding.nil? || accept_encoding.bytesize <= LONGEST_FIELD
-        coding
+        value = yield @codings
+        made[accept_encoding.dup] = value if made.size < MOST_FIELDS && (accept_encoding.nil? || accept_encoding.bytesize <= LONGEST_FIELD)
+        value
       end
 
       # @return [Boolean] whether the document has per-viewer values
       def personal? = @personal
+
+      # @return [Boolean] whether equal keys may stand for different bytes
+      def varying? = @varying
 
       # @return [Array, nil] see {Keeper#viewer_versions}
       def viewer_versions(viewer) = @keeper.viewer_versions(@plan, viewer, @kind, @adapter)
@@ -107,41 +122,11 @@ module Castellan
 
       private
 
-      # Only in the default context, because {Versions::NotifiedVersions#unchanged?} relies on it.
-      def remember(located, parts, versions, version, last)
-        return unless located.parts && versions.is_a?(Versions::NotifiedVersions)
-
-        reading = versions.reading(located.dependencies, version)
-        @found = reading && Found.new(located, parts, versions, reading, last, @scopes.connection_name).freeze
-      end
-
-      # @return [Located, nil] nil outside the default context
-      def all_in_default_context
-        context = @scopes.default_context
-        return if context.nil?
-
-        last = @all_located
-        return last if last && last.context.equal?(context)
-
-        @all_located = located(context, identity(:all))
-      end
-
       # @return [Located, nil] nil until a rendering has memoized the statement and its parts
-      def located(context, identity)
+      def located(identity)
         statement = @statements[identity.first] if identity
         parts = @parts ? @parts[[identity, @id]] : NO_VALUES if statement
-        return unless parts
-
-        keys = Serialize::ESCAPES.to_h { |escape| [escape, [identity.last, @fixed, escape, nil].freeze] } unless context.nil?
-        Located.new(context, identity.last, statement, statement.dependencies(parts), keys).freeze
-      end
-
-      # @return [Array] the same for equal requests, if it can be, because it is compared each time
-      def parts(found, viewer)
-        surroundings = @code.surroundings(viewer)
-        return [found.values, @fixed, Serialize.escape, surroundings] if surroundings || found.parts.nil?
-
-        found.parts.fetch(Serialize.escape)
+        Located.new(identity.last, statement, statement.dependencies(parts)).freeze if parts
       end
 
       def identity(given)

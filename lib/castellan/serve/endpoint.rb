@@ -40,12 +40,14 @@ module Castellan
       JSON_API = %r{\A\s*application/vnd\.api\+json}i
       # Bytes; longer query strings are parsed each time.
       LONGEST = 1_000
+      LONGEST_FIELD = 100 # bytes of an Accept-Encoding for which a {Repeat} is kept
+      MOST_FIELDS = 8 # Accept-Encodings of one query
       ALWAYS_ASK = HTTP::CacheControl.new
       NOTED = [200, 304].freeze
       HIT = { "cache-status" => "Castellan; hit" }.freeze
       MISS = { "cache-status" => "Castellan; fwd=miss; stored" }.freeze
       NO_OWNER = {}.freeze
-      private_constant :NO_OWNER, :JSON_API, :LONGEST, :ALWAYS_ASK, :NOTED, :HIT, :MISS
+      private_constant :NO_OWNER, :JSON_API, :LONGEST, :LONGEST_FIELD, :MOST_FIELDS, :ALWAYS_ASK, :NOTED, :HIT, :MISS
 
       # @return [Class]
       # @return [String] the path of the collection
@@ -163,10 +165,11 @@ module Castellan
       # @return [Array, nil] Rack's response; nil: use {#call}
       def kept(env)
         keeper = Castellan.keeper
-        return unless keeper && hits?(env) && env["REQUEST_METHOD"] == "GET" && env["CONTENT_TYPE"].nil? &&
+        return unless keeper && env["REQUEST_METHOD"] == "GET" && env["CONTENT_TYPE"].nil? && env[Tracing::TRACED].nil? &&
                       accepts?(env["HTTP_ACCEPT"])
 
-        hit(env, nil, nil, :all, keeper, request(env, nil))
+        repeats = keeper.repeats(self)[env["QUERY_STRING"]]
+        (repeats && repeats[env["HTTP_ACCEPT_ENCODING"]])&.call(env) || again(env, keeper)
       end
 
       # @return [Array] Rack's response with status 200
@@ -279,6 +282,21 @@ module Castellan
 
       # @return [Array] identifies equal requests, see {Keeper#request_key}
       def request(env, id) = [self, env["SCRIPT_NAME"], id, env["QUERY_STRING"]]
+
+      def again(env, keeper)
+        request_key = keeper.request_key(request(env, nil)) or return
+        response = @hits.call(env, nil, nil, :all, keeper, request_key)
+        note(env, keeper, @hits.repeat(env, keeper, request_key)) if response && response.first == 200
+        response
+      end
+
+      def note(env, keeper, repeat)
+        accepted = env["HTTP_ACCEPT_ENCODING"]
+        return if repeat.nil? || (accepted && accepted.bytesize > LONGEST_FIELD)
+
+        repeats = keeper.repeats(self).fetch(env["QUERY_STRING"]) { {} }
+        repeats[accepted] = repeat if repeats.size < MOST_FIELDS || repeats.key?(accepted)
+      end
 
       def hit(env, viewer, id, scope, keeper, request)
         request_key = keeper.request_key(request)

@@ -30,14 +30,55 @@ module Castellan
       # @param request_key [Keeper::RequestKey]
       # @return [Array, nil] Rack's response; nil if a rendering is needed
       def call(env, viewer, id, scope, keeper, request_key)
-        found = request_key.find(scope, viewer) or return
-        key = found.key
+        last = request_key.find(scope, viewer) or return
+        return varying(env, viewer, id, keeper, request_key, last) if request_key.varying?
+
+        fields = fields(env["HTTP_ACCEPT_ENCODING"], request_key, last)
+        outcome = condition(env, fields.etag)
+        return [304, fields.validators.dup, []] if outcome == :not_modified
+
+        kept = keeper.kept(request_key.plan, last.key, fields.coding) if outcome == :proceed
+        fields.response(keeper.filled(kept, nil)) if kept && (id.nil? || kept.found) # for a missing record, an error document
+      end
+
+      # @param env [Hash] the environment of a request to which {#call} has responded without viewer and scope
+      # @param request_key [Keeper::RequestKey]
+      # @return [Repeat, nil] for equal requests
+      def repeat(env, keeper, request_key)
+        last = request_key.find(:all, nil) unless request_key.varying?
+        Repeat.for(env, keeper, request_key, last, fields(env["HTTP_ACCEPT_ENCODING"], request_key, last)) if last
+      end
+
+      private
+
+      # Header fields of responses in one coding: `validators` of a 304, `all` of a 200 without Content-Length.
+      Fields = Struct.new(:coding, :etag, :validators, :all) do
+        def response(bytes)
+          headers = all.dup
+          headers["content-length"] = bytes.bytesize.to_s
+          [200, headers, Endpoint::Body.of(bytes)]
+        end
+      end
+      private_constant :Fields
+
+      def fields(accepted, request_key, last)
+        request_key.of_coding(last, accepted) do |codings|
+          coding = HTTP::ContentCoding.choose(accepted, codings)
+          validators = { "etag" => last.etag(coding), "vary" => codings.empty? ? @vary : @vary_with_coding, **@cache_control }
+          all = { **validators, "content-type" => request_key.media_type, "content-encoding" => coding }.compact
+          Fields.new(coding, validators["etag"], validators.freeze, all.freeze).freeze
+        end
+      end
+
+      # Responds with a document that expires or has per-viewer values.
+      def varying(env, viewer, id, keeper, request_key, last)
+        key = last.key
         if request_key.expires_in
           expiring = keeper.kept_for_now(request_key.plan, key, request_key.expires_in)
           return unless expiring && (id.nil? || expiring.found)
         end
-        accepted = env["HTTP_ACCEPT_ENCODING"]
-        coding = request_key.coding(accepted) { |offered| HTTP::ContentCoding.choose(accepted, offered) }
+        fields = fields(env["HTTP_ACCEPT_ENCODING"], request_key, last)
+        coding = fields.coding
         personal = request_key.personal?
         versions = further = request_key.viewer_versions(viewer) if personal
         if personal && versions.nil?
@@ -46,9 +87,8 @@ module Castellan
           further = Serialize::Blanks.joined(values)
         end
         further = [expiring.tag, further] if further && expiring
-        etag = further ? keeper.etag(key, further, coding) : found.etag(coding, expiring)
-        headers = { "etag" => etag, "vary" => request_key.codings? ? @vary_with_coding : @vary }
-        headers.update(personal ? @private : @cache_control)
+        etag = further ? keeper.etag(key, further, coding) : last.etag(coding, expiring)
+        headers = { **fields.validators, **(personal ? @private : @cache_control), "etag" => etag }
         outcome = condition(env, etag)
         return [304, headers, []] if outcome == :not_modified
         return unless outcome == :proceed && (kept ||= kept(keeper, request_key, key, coding, id, expiring))
@@ -57,9 +97,6 @@ module Castellan
         Endpoint.sent(headers, request_key.media_type, coding, keeper.filled(kept, values))
       end
 
-      private
-
-      # For a missing record, the response is an error document instead of the cached one.
       def kept(keeper, request_key, key, coding, id, expiring)
         return expiring if expiring && coding.nil?
 

@@ -40,6 +40,9 @@ module Castellan
         @trial = Mutex.new
       end
 
+      # @return [MemoryStore, nil] the store in this process, if there is one
+      attr_reader :memory
+
       # @param miss [Object] result if the store fails; a {TieredStore} still returns near copies
       def read_multi(keys, miss: {})
         near = @near.read_multi(keys) if @near && @failing

@@ -57,20 +57,18 @@ module Castellan
         found
       end
 
-      # Reads one value; decodes it once and keeps the result with the bytes.
+      # Reads one value; decodes it once and keeps the result with the bytes. Takes no lock, because most hits
+      # need only this; a value that a write moves meanwhile may be a miss.
       # @param key [String]
       # @yieldparam bytes [String] binary and frozen
       # @yieldreturn [Object, nil] a frozen object; it should share the bytes, because {#bytesize} omits it
       # @return [Object, nil] nil on a miss
       def decoded(key)
-        entry = @mutex.synchronize do
-          found = @protected[key] || @probation[key]
-          next unless found && (found.expires_ns.nil? || found.expires_ns > Clock.monotonic_ns)
+        entry = @protected[key] || @probation[key]
+        return unless entry && (entry.expires_ns.nil? || entry.expires_ns > Clock.monotonic_ns)
 
-          found.read = true
-          found
-        end
-        entry && (entry.decoded ||= yield(entry.bytes))
+        entry.read = true
+        entry.decoded ||= yield(entry.bytes)
       end
 
       # @param entries [Hash{String => String}]

@@ -15,6 +15,7 @@ module Castellan
         def initialize(adapter)
           model = adapter.model
           @all = model.unscoped if !ActiveRecordRows.hides_rows?(model) && OF_LIBRARY.all? { |name| library?(model.method(name)) }
+          @inherits_no_scope = model.base_class?
           super(adapter, Array(model.primary_key).map(&:to_sym))
         end
 
@@ -72,7 +73,7 @@ module Castellan
         end
 
         # (see Rows::Scopes#default_context)
-        def default_context = (::Time.zone_default || false if ActiveRecordThread.default?(model))
+        def default_context = (::Time.zone_default || false if ActiveRecordThread.default?(model, @inherits_no_scope))
 
         # (see Rows::Scopes#connection_name)
         def connection_name = model.connection_specification_name
