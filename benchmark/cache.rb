@@ -32,6 +32,8 @@ class CacheBenchmark
   LOST = 5
   INCLUDE = "?include=author,comments"
   GZIP, PLAIN = %w[gzip identity].map { |coding| { "Accept-Encoding" => coding }.freeze }
+  # Rails 7.2 turns YJIT on from Ruby 3.3.
+  MODES = { "interpreter" => nil, **(defined?(RubyVM::YJIT) ? { "YJIT" => "--yjit" } : {}) }.freeze
   APPLICATION = File.expand_path("cache/config.ru", __dir__)
   TABLES = %w[posts authors comments readings].freeze
 
@@ -66,7 +68,10 @@ class CacheBenchmark
     abort "bench:cache needs #{needed.join(", ")}." if needed.any?
     @url = database
     env = { "DATABASE_URL" => @url, "REDIS_URL" => Castellan::TestServers.redis_url, "RAILS_ENV" => "production", "RAILS_LOG_LEVEL" => "fatal" }
-    @rates = Castellan::TestServers.puma(APPLICATION, env: env, threads: THREADS) { |base_url| measure(base_url) }
+    @tables = MODES.transform_values do |options|
+      mode = env.merge("RUBYOPT" => [ENV["RUBYOPT"], options].compact.join(" "))
+      Castellan::TestServers.puma(APPLICATION, env: mode, threads: THREADS) { |base_url| measure(base_url) }
+    end
     @lag = lag
     @splice = splice
     @cold = cold
@@ -231,14 +236,16 @@ class CacheBenchmark
   def resident = Integer(File.read("/proc/self/statm").split[1]) * Etc.sysconf(Etc::SC_PAGESIZE)
 
   # @return [Array<Float>] of each round
-  def shares(title, peer) = @rates[title].zip(@rates[peer]).map { |rate, other| rate / other }
+  def shares(rates, title, peer) = rates[title].zip(rates[peer]).map { |rate, other| rate / other }
 
   def median(values) = Castellan::Figures.median(values)
 
   def rows
-    WAYS.map do |way|
-      goal = way.goal if way.goal.is_a?(Float)
-      { benchmark: "cache", work: way.title, rate: median(@rates[way.title]).round(1), goal: goal, of: way.peer }.compact
+    @tables.flat_map do |mode, rates|
+      WAYS.map do |way|
+        goal = way.goal if way.goal.is_a?(Float)
+        { benchmark: "cache", mode: mode, work: way.title, rate: median(rates[way.title]).round(1), goal: goal, of: way.peer }.compact
+      end
     end
   end
 
@@ -249,14 +256,19 @@ class CacheBenchmark
      "authors and comments. Castellan keeps documents in memory before Redis and answers before Rails' router; Rails' cache is a " \
      "RedisCacheStore. Answers are compared before anything is timed; #{ROUNDS} rounds in random order. Medians; for shares " \
      "with their 95 % interval: a goal inside of it is not shown.", "",
-     "| | requests/s | share | of | goal |", "|---|---|---|---|---|", *WAYS.map { |way| line(way) }, "", *further, ""].join("\n")
+     *@tables.flat_map { |mode, rates| table(mode, rates) }, *further, ""].join("\n")
   end
 
-  def line(way)
-    rate = median(@rates[way.title]).round
+  def table(mode, rates)
+    ["## #{mode == "YJIT" ? "With YJIT, which Rails 7.2 turns on from Ruby 3.3" : "With the interpreter"}", "",
+     "| | requests/s | share | of | goal |", "|---|---|---|---|---|", *WAYS.map { |way| line(rates, way) }, "", *beside(rates), ""]
+  end
+
+  def line(rates, way)
+    rate = median(rates[way.title]).round
     return "| #{way.title} | #{rate} | | | |" unless way.peer
 
-    shares = shares(way.title, way.peer)
+    shares = shares(rates, way.title, way.peer)
     interval = Benchmarks::Interval.of(shares).map { |share| (share * 100).round }.join("..")
     "| #{way.title} | #{rate} | #{(median(shares) * 100).round} % (#{interval}) | #{way.peer} | #{remark(way.goal, shares)} |"
   end
@@ -272,14 +284,18 @@ class CacheBenchmark
     low > goal ? "reached" : "**not reached**"
   end
 
-  def further
-    beside = BESIDE.map do |title, (peer, goal)|
-      shares = shares(title, peer)
+  def beside(rates)
+    BESIDE.map do |title, (peer, goal)|
+      shares = shares(rates, title, peer)
       "- #{title}: #{median(shares).round(1)} × #{peer} (goal #{goal} ×: #{verdict(goal, shares)})"
     end
+  end
+
+  def further
     middle = @lag[@lag.size / 2]
     late = @lag[(@lag.size * 0.99).floor]
-    [*beside, "- A viewer's value in gzip of 52 kB: #{@splice.round(1)} µs (goal 10 µs: #{@splice <= 10 ? "reached" : "**not reached**"})",
+    ["## Further figures", "",
+     "- A viewer's value in gzip of 52 kB: #{@splice.round(1)} µs (goal 10 µs: #{@splice <= 10 ? "reached" : "**not reached**"})",
      "- A notified version: #{middle.round(2)} ms from a commit until another process has noticed it (median; 99 %: #{late.round(2)} ms)",
      "- 64 simultaneous readers in 4 processes of what nobody has: #{@cold.first} computation (goal 1), with Rails' " \
      "RedisCacheStore #{@cold.last}",
