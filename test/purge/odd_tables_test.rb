@@ -87,12 +87,7 @@ module PurgeOddTablesContract
 
   def postgres? = self.class.name.include?("Postgres")
 
-  # Sequel's models of another schema are not known by their schemas.
-  def table
-    return "odd things" unless postgres?
-
-    sequel? ? "odd_things" : "odd.things"
-  end
+  def table = postgres? ? "odd.things" : "odd things"
 
   def quoted = table.split(".").map { |part| "\"#{part}\"" }.join(".")
 
@@ -139,7 +134,7 @@ module PurgeOddTablesContract
   def sequel? = journal.is_a?(SequelJournal)
 
   def model
-    return Class.new(Sequel::Model(journal.models::DB[table.to_sym])) if sequel?
+    return Class.new(Sequel::Model(journal.models::DB[postgres? ? Sequel[:odd][:things] : table.to_sym])) if sequel?
 
     table = self.table
     Class.new(journal.models::Base) do

@@ -49,10 +49,11 @@ module Castellan
         model.primary_key if model.primary_key.is_a?(Symbol)
       end
 
-      # @return [String] the table's name
+      # @return [String] the table's name, with a schema if it has one; of a subquery, that of its first table
       def table
         source = @dataset.first_source_table
-        (source.is_a?(::Sequel::SQL::QualifiedIdentifier) ? source.column : source).to_s
+        source = source.first_source_table while source.is_a?(::Sequel::Dataset)
+        source.is_a?(::Sequel::SQL::QualifiedIdentifier) ? "#{source.table}.#{source.column}" : source.to_s
       end
 
       # @return [Association, nil] nil if the model has no association of that name
