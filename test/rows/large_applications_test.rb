@@ -67,6 +67,18 @@ class LargeApplicationsTest < Minitest::Test
     check(resource(albums, "albums", :title) { has_many :fans, resource: related })
   end
 
+  def test_a_page_of_a_scope_with_a_join_has_such_an_order_too
+    Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    TABLES.each { |sql| Base.connection.execute(sql) }
+    [Fan, Like, Album].each(&:reset_column_information)
+    fans = Fan.joins("JOIN likes ON likes.fan_id = fans.id").order("created_at DESC")
+    assert_equal %w[2 3], page(Class.new(FanResource) { page size: 2 }, fans)
+
+    sequel_fans = sequel(*TABLES)
+    of_sequel = sequel_fans.select_all(:fans).join(:likes, fan_id: :id).order(Sequel.desc(:created_at))
+    assert_equal %w[2 3], page(resource(sequel_fans, "fans", :name) { page size: 2 }, of_sequel)
+  end
+
   # From Sequel's guide to advanced associations: the key is compared in a subquery.
   def test_a_dataset_of_the_applications_own_is_read_for_each_record
     invoices = sequel("CREATE TABLE firms (id integer PRIMARY KEY, name text)",
@@ -119,6 +131,10 @@ class LargeApplicationsTest < Minitest::Test
   end
 
   private
+
+  def page(resource, scope)
+    JSON.parse(resource.render(scope, query: { "page" => { "number" => "1" } }))["data"].map { |fan| fan["id"] }
+  end
 
   # @return [Class] the model of fans
   def sequel(*statements)

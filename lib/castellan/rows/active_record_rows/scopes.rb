@@ -178,8 +178,12 @@ module Castellan
           columns.is_a?(Array) && values.empty? ? relation.none : relation.where(columns => values)
         end
 
+        # An order without a table may name other columns of the SELECT list.
         def values(relation, columns)
-          relation.except(:select, :preload).pluck(*Array(columns).map { |column| model.arel_table[column] })
+          relation = relation.except(:select, :preload)
+          return relation.pluck(*Array(columns).map { |column| model.arel_table[column] }) unless unqualified_order?(relation)
+
+          relation.map { |record| columns.is_a?(Array) ? columns.map { |column| record[column] } : record[columns] }
         end
 
         def library?(method) = method.owner.name&.start_with?("ActiveRecord::")

@@ -194,7 +194,14 @@ module Castellan
         end
 
         def with_values(dataset, columns, values) = dataset.where(qualify(dataset, columns) => values)
-        def values(dataset, columns) = dataset.naked.select(*qualify(dataset, columns)).map(columns)
+
+        # An order without a table may name other columns of the SELECT list.
+        def values(dataset, columns)
+          dataset = dataset.naked
+          return dataset.select_all(dataset.first_source_alias).map(columns) if unqualified_order?(dataset)
+
+          dataset.select(*qualify(dataset, columns)).map(columns)
+        end
 
         # Unlike `to_a`, `all` also runs the dataset's eager loading.
         def records(dataset) = dataset.all
