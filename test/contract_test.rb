@@ -242,6 +242,8 @@ class ContractTest < Minitest::Test
     pool = ActiveRecord::ConnectionAdapters::ConnectionPool
     assert pool.method_defined?(:new_connection) || pool.private_method_defined?(:new_connection)
     %i[raw_connection disconnect! discard!].each { |name| assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(name) }
+    assert_respond_to ActiveSupport::ForkTracker, :after_fork
+    assert_respond_to ActiveRecord::ConnectionAdapters::AbstractAdapter, :_checkout_callbacks
     return unless pool.method_defined?(:pin_connection!)
 
     record = Class.new(ActiveRecord::Base) { self.abstract_class = true }

@@ -18,10 +18,11 @@ module Castellan
     LONGEST_SHAPE = 4_096
     SPLICED = %w[gzip].freeze # the only coding whose pieces can be joined around values
     MOST_REQUESTS = 2_000
+    MOST_REPEATED = 200 # queries of an endpoint; the others take more steps
     MOST_VIEWERS = 4_000 # entries in memory, each with the values of one viewer in one document
     LONGEST_VALUES = 4_096 # bytes of such an entry; larger ones are not kept
     UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
-    private_constant :LONGEST_SHAPE, :SPLICED, :UUID, :MOST_REQUESTS, :MOST_VIEWERS, :LONGEST_VALUES
+    private_constant :LONGEST_SHAPE, :SPLICED, :UUID, :MOST_REQUESTS, :MOST_REPEATED, :MOST_VIEWERS, :LONGEST_VALUES
 
     # @param store [Object] see {Store.for}
     # @param versions [#current] see {Versions}
@@ -85,9 +86,9 @@ module Castellan
     end
 
     # @param endpoint [Serve::Endpoint]
-    # @return [BoundedCache] its {Serve::Repeat}s by query and Accept-Encoding
+    # @return [BoundedCache] its {Serve::Repeat}s by query and Accept-Encoding; another one after {#renew_revision}
     def repeats(endpoint)
-      @repeats[endpoint] ||= BoundedCache.new(limit: MOST_REQUESTS)
+      @repeats[endpoint] ||= BoundedCache.new(limit: MOST_REPEATED)
     end
 
     # Remembers how to compute the key of a document when the same request arrives again.

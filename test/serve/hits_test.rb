@@ -136,6 +136,12 @@ class HitsTest < Minitest::Test
   RESOURCES = [LetterResource, ExpiringResource, ExpiringFlaggedResource, FlaggedResource, VersionedResource, HiddenResource,
                ScopedResource, ChangedResource, LocalResource, NestedResource, NotedResource, MarkedResource].freeze
   TYPES = %w[letters expiring expiring-flagged flagged versioned hidden scoped changed local nested].freeze
+  # RFC 9213: a CDN would store what it may, whatever Cache-Control says.
+  class CdnResource < FlaggedResource
+    type "cdn"
+    cache_control max_age: 60, cdn: { max_age: 600 }
+  end
+
   PATHS = TYPES.flat_map { |type| [type, "#{type}/2", "#{type}/99"] } +
           ["own", "own/2", "letters?include=author", "letters?page[number]=2", "letters?sort=-title", "letters?fields[letters]=title",
            "letters/2?include=author", "letters?filter[title]=Title 2", "letters?filter[of]=Title 2", "nested?filter[title]=Title 2",
@@ -380,6 +386,31 @@ class HitsTest < Minitest::Test
     assert_equal "Castellan; hit", status.call("letters", "HTTP_IF_NONE_MATCH" => get("letters")[1]["etag"])
     assert_nil status.call("plain"), "a class without a name is not kept"
     assert_nil status.call("letters/99")
+  end
+
+  def test_a_document_with_values_of_a_viewer_has_no_field_for_cdns
+    @app = Castellan.app { resource CdnResource }
+    3.times do
+      headers = get("cdn")[1]
+      assert_equal ["private, max-age=60", nil], headers.values_at("cache-control", "cdn-cache-control")
+      assert_nil get("cdn", "HTTP_IF_NONE_MATCH" => headers["etag"])[1]["cdn-cache-control"]
+    end
+  end
+
+  def test_a_hit_reads_one_version
+    long = "gzip#{", x-coding" * 20}"
+    stores = [Castellan::Store::MemoryStore.new, ActiveSupport::Cache::MemoryStore.new]
+    stores.each do |store|
+      Castellan.keep(store: store, versions: @versions)
+      [nil, "gzip", long].product(["", "/v1"]).each do |coding, mount|
+        request = -> { get("letters", "HTTP_ACCEPT_ENCODING" => coding, "SCRIPT_NAME" => mount) }
+        3.times { request.call }
+        asked = 0
+        current = @versions.method(:current)
+        @versions.stub(:current, ->(*list) { (asked += 1) && current.call(*list) }) { request.call }
+        assert_equal 1, asked, [store.class, coding, mount]
+      end
+    end
   end
 
   def test_headers_of_a_response_belong_to_it

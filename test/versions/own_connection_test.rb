@@ -77,12 +77,34 @@ class OwnConnectionTest < Minitest::Test
     assert_equal mine, own_sessions
   end
 
+  # Such as `SET search_path` for a tenant, which the data is then read with.
+  def test_it_is_not_used_if_the_application_changes_connections_at_checkout
+    adapter = ActiveRecord::ConnectionAdapters::PostgreSQLAdapter
+    change = ->(connection) { connection.execute("SET search_path TO shop") }
+    adapter.set_callback(:checkout, :after, change)
+    2.times { assert version }
+    assert_empty own_sessions
+  ensure
+    adapter.skip_callback(:checkout, :after, change)
+  end
+
+  def test_a_statement_that_fails_leaves_the_connection
+    version
+    before = own_sessions
+    @other.exec("ALTER TABLE shop.castellan_versions RENAME TO elsewhere")
+    logged = Castellan::Versions::ExactVersions.new(Record, log: ->(_) {})
+    2.times { assert_nil logged.current([Castellan::Versions::Dependency.new("others")]) }
+    @other.exec("ALTER TABLE shop.elsewhere RENAME TO castellan_versions")
+    assert version
+    assert_equal 1, (own_sessions & before).size
+  end
+
   def test_another_pool_gets_another_connection
     version
     first = own_sessions
     connect(pool: 3)
     assert version
-    eventually { (own_sessions & first).empty? }
+    eventually { !own_sessions.intersect?(first) }
   end
 
   def test_with_too_many_connections_the_pool_is_asked
@@ -123,6 +145,7 @@ class OwnConnectionTest < Minitest::Test
     Record.establish_connection(adapter: "postgresql", url: @url, schema_search_path: "shop", **options)
     Post.table_name = "posts"
     Post.reset_column_information
+    Record.connection_pool.release_connection
   end
 
   # In Rails 7.1, a thread that has asked the pool keeps its connection.

@@ -79,6 +79,9 @@ module Castellan
         last
       end
 
+      # @return [KeptStatement::Last, nil] the last result of {#find} for all rows in a default context
+      def last = @found&.last
+
       # @return [Float, nil] seconds after which the document is written again
       attr_reader :expires_in
 

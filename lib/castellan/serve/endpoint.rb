@@ -168,8 +168,9 @@ module Castellan
         return unless keeper && env["REQUEST_METHOD"] == "GET" && env["CONTENT_TYPE"].nil? && env[Tracing::TRACED].nil? &&
                       accepts?(env["HTTP_ACCEPT"])
 
-        repeats = keeper.repeats(self)[env["QUERY_STRING"]]
-        (repeats && repeats[env["HTTP_ACCEPT_ENCODING"]])&.call(env) || again(env, keeper)
+        repeats = keeper.repeats(self)
+        known = repeats[env["QUERY_STRING"]]
+        (known && known[env["HTTP_ACCEPT_ENCODING"]])&.call(env) || again(env, keeper, repeats)
       end
 
       # @return [Array] Rack's response with status 200
@@ -283,19 +284,23 @@ module Castellan
       # @return [Array] identifies equal requests, see {Keeper#request_key}
       def request(env, id) = [self, env["SCRIPT_NAME"], id, env["QUERY_STRING"]]
 
-      def again(env, keeper)
+      # @param repeats [BoundedCache] taken before the key is read, so that a new revision does not get old bytes
+      def again(env, keeper, repeats)
         request_key = keeper.request_key(request(env, nil)) or return
         response = @hits.call(env, nil, nil, :all, keeper, request_key)
-        note(env, keeper, @hits.repeat(env, keeper, request_key)) if response && response.first == 200
+        note(env, keeper, request_key, repeats) if response && response.first == 200
         response
       end
 
-      def note(env, keeper, repeat)
+      def note(env, keeper, request_key, repeats)
         accepted = env["HTTP_ACCEPT_ENCODING"]
-        return if repeat.nil? || (accepted && accepted.bytesize > LONGEST_FIELD)
+        return if accepted && accepted.bytesize > LONGEST_FIELD
 
-        repeats = keeper.repeats(self).fetch(env["QUERY_STRING"]) { {} }
-        repeats[accepted] = repeat if repeats.size < MOST_FIELDS || repeats.key?(accepted)
+        known = repeats.fetch(env["QUERY_STRING"]) { {} }
+        return unless known.size < MOST_FIELDS || known.key?(accepted)
+
+        repeat = @hits.repeat(env, keeper, request_key)
+        known[accepted] = repeat if repeat
       end
 
       def hit(env, viewer, id, scope, keeper, request)

@@ -43,10 +43,11 @@ module Castellan
 
       # @param env [Hash] the environment of a request to which {#call} has responded without viewer and scope
       # @param request_key [Keeper::RequestKey]
-      # @return [Repeat, nil] for equal requests
+      # @return [Repeat, nil] for equal requests; nil if documents are not kept in this process
       def repeat(env, keeper, request_key)
-        last = request_key.find(:all, nil) unless request_key.varying?
-        Repeat.for(env, keeper, request_key, last, fields(env["HTTP_ACCEPT_ENCODING"], request_key, last)) if last
+        return if keeper.memory.nil? || request_key.varying? || (last = request_key.last).nil?
+
+        Repeat.new(env["SCRIPT_NAME"].dup.freeze, keeper, request_key, last, fields(env["HTTP_ACCEPT_ENCODING"], request_key, last))
       end
 
       private
@@ -88,7 +89,7 @@ module Castellan
         end
         further = [expiring.tag, further] if further && expiring
         etag = further ? keeper.etag(key, further, coding) : last.etag(coding, expiring)
-        headers = { **fields.validators, **(personal ? @private : @cache_control), "etag" => etag }
+        headers = { "etag" => etag, "vary" => fields.validators["vary"], **(personal ? @private : @cache_control) }
         outcome = condition(env, etag)
         return [304, headers, []] if outcome == :not_modified
         return unless outcome == :proceed && (kept ||= kept(keeper, request_key, key, coding, id, expiring))

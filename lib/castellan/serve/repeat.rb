@@ -10,16 +10,10 @@ module Castellan
     # Between two requests, a server evicts most of this code from the processor's caches, so that a hit costs
     # what it touches (`rake bench:cache`).
     class Repeat
-      # @return [Repeat, nil] nil if documents are not kept in this process
-      def self.for(env, keeper, request_key, last, fields)
-        memory = keeper.memory or return
-        new(env["SCRIPT_NAME"], memory, keeper.stored_key(last.key, fields.coding), request_key, last, fields)
-      end
-
-      def initialize(script_name, memory, key, request_key, last, fields)
+      def initialize(script_name, keeper, request_key, last, fields)
         @script_name = script_name
-        @memory = memory
-        @key = key
+        @memory = keeper.memory
+        @key = keeper.stored_key(last.key, fields.coding)
         @request_key = request_key
         @last = last
         @fields = fields

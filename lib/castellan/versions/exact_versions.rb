@@ -118,7 +118,9 @@ module Castellan
         ask = ->(raw) { ready?(raw) ? version(raw, statement, []) : nil }
         return @connections.with(&ask).tap { recovered } unless postgres? && @connections.none?
 
-        statement.shared.call { @connections.own(&ask) || @connections.with(&ask) }.tap { recovered }
+        found = statement.shared.call { @connections.own { |raw| [ask.call(raw)] } || [@connections.with(&ask)] }
+        recovered
+        found.first
       end
 
       def of_rows(raw, dependencies)

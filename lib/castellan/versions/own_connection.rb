@@ -10,15 +10,16 @@ module Castellan
     #   own.use(Post.connection_pool) { |raw| raw.exec("SELECT 1") }   # => the block's result; nil: use the pool
     #
     # Checking a connection out of the pool and in again costs a fifth of a hit (`rake bench:cache`). The pool
-    # makes the connection, so that it has the settings of its own. One thread uses it at a time.
+    # makes the connection, so that it has the settings of its own; if the application changes connections when
+    # they are checked out, it is not used. One thread uses it at a time, for a minute at most.
     class OwnConnection
-      LONGEST_IDLE_NS = 60_000_000_000 # a firewall or the server may have closed it since
-      PAUSE_NS = 60_000_000_000 # after it could not be made, such as too many connections
-      private_constant :LONGEST_IDLE_NS, :PAUSE_NS
+      LONGEST_NS = 60_000_000_000 # until another one is made, such as after a failover
+      PAUSE_NS = 60_000_000_000 # after none could be made, such as with too many connections
+      private_constant :LONGEST_NS, :PAUSE_NS
 
       def initialize
         @lock = Mutex.new
-        @used_ns = @paused_until_ns = 0
+        @made_ns = @paused_until_ns = 0
       end
 
       # @param pool [ActiveRecord::ConnectionAdapters::ConnectionPool]
@@ -31,40 +32,59 @@ module Castellan
         whole = true
         result
       rescue ::PG::Error, ::ActiveRecord::ActiveRecordError
+        whole = raw&.transaction_status == ::PG::PQTRANS_IDLE # only the statement failed
         nil
       ensure
-        close if raw && !whole # such as by Timeout, which leaves a statement running
-        @lock.unlock if locked
+        release(locked) { close unless raw.nil? || whole } # such as by Timeout, which leaves a statement running
       end
 
       private
 
+      def release(locked)
+        yield
+      ensure
+        @lock.unlock if locked
+      end
+
       def connected(pool)
         now_ns = Clock.monotonic_ns
-        close unless @pool.equal?(pool) && @pid == Process.pid && now_ns - @used_ns < LONGEST_IDLE_NS
-        @used_ns = now_ns
+        close unless @pool.equal?(pool) && now_ns - @made_ns < LONGEST_NS
         @raw || connect(pool, now_ns)
       end
 
       def connect(pool, now_ns)
-        return if now_ns < @paused_until_ns
+        return if now_ns < @paused_until_ns && @pool.equal?(pool)
 
-        @paused_until_ns = now_ns + PAUSE_NS
         @pool = pool
-        @pid = Process.pid
+        @paused_until_ns = now_ns + PAUSE_NS
+        @fork ||= ::ActiveSupport::ForkTracker.after_fork { discard }
         @connection = pool.send(:new_connection)
-        @raw = @connection.raw_connection
+        return if changed?(@connection)
+
+        @made_ns = now_ns
         @paused_until_ns = 0
-        @raw
+        @raw = @connection.raw_connection
       end
 
-      # In a forked process, the connection is that of the parent.
+      # Such as `SET search_path`, which the data would then be read with.
+      def changed?(connection)
+        connection.class._checkout_callbacks.any? do |callback|
+          !callback.filter.is_a?(Symbol) || !connection.method(callback.filter).owner.name.to_s.start_with?("ActiveRecord::")
+        end
+      end
+
       def close
         connection = @connection
         @connection = @raw = nil
-        @pid == Process.pid ? connection&.disconnect! : connection&.discard!
+        connection&.disconnect!
       rescue ::PG::Error, ::ActiveRecord::ActiveRecordError
         nil
+      end
+
+      # In a forked process, the connection is that of the parent.
+      def discard
+        @connection&.discard!
+        @connection = @raw = nil
       end
     end
   end
