@@ -29,8 +29,8 @@ module Castellan
                       Keeper.unobserved? && @last.equal?(@request_key.find(:all, nil))
         return [304, @fields.validators.dup, []] if tags
 
-        kept = @memory.decoded(@key) { return }
-        @fields.response(kept.body.dup)
+        kept = @memory.decoded(@key) { nil }
+        @fields.response(kept.body.dup) if kept
       end
     end
   end
