@@ -119,20 +119,14 @@ class OwnConnectionTest < Minitest::Test
 
   # As in system tests, whose server has threads of its own.
   def test_a_pinned_connection_is_asked_by_all_threads
-    skip "the pool has one connection for all threads" unless Record.connection_pool.respond_to?(:pin_connection!)
-
     notified = Castellan::Versions::NotifiedVersions.new(Record)
     eventually { notified.listening? }
     both = -> { Thread.new { [version, notified.current(POSTS)] }.value }
     before = both.call
     assert_equal before, both.call
-    Record.connection_pool.pin_connection!(true)
-    begin
+    pinned do
       Post.update_all(title: "uncommitted")
-      refute_equal before[0], both.call[0]
-      refute_equal before[1], both.call[1]
-    ensure
-      Record.connection_pool.unpin_connection!
+      both.call.zip(before) { |now, committed| refute_equal committed, now }
     end
     assert_equal before, both.call
   ensure
@@ -146,6 +140,27 @@ class OwnConnectionTest < Minitest::Test
     Post.table_name = "posts"
     Post.reset_column_information
     Record.connection_pool.release_connection
+  end
+
+  # As Rails' transactional tests do.
+  def pinned
+    pool = Record.connection_pool
+    return pin(pool) { yield } if pool.respond_to?(:pin_connection!)
+
+    connection = pool.connection
+    pool.lock_thread = true
+    connection.begin_transaction(joinable: false)
+    yield
+    connection.rollback_transaction
+    pool.lock_thread = false
+    pool.release_connection
+  end
+
+  def pin(pool)
+    pool.pin_connection!(true)
+    yield
+  ensure
+    pool.unpin_connection!
   end
 
   # In Rails 7.1, a thread that has asked the pool keeps its connection.
