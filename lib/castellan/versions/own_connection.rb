@@ -9,9 +9,9 @@ module Castellan
     #   own = OwnConnection.new
     #   own.use(Post.connection_pool) { |raw| raw.exec("SELECT 1") }   # => the block's result; nil: use the pool
     #
-    # Checking a connection out of the pool and in again costs a fifth of a hit (`rake bench:cache`). The pool
-    # makes the connection, so that it has the settings of its own; if the application changes connections when
-    # they are checked out, it is not used. One thread uses it at a time, for a minute at most.
+    # Checking a connection out of the pool and in again is slow beside such a statement. The pool makes the
+    # connection, so that it has the settings of its own; if the application changes connections when they are
+    # checked out, it is not used. One thread uses it at a time; after a minute, another one is made.
     class OwnConnection
       LONGEST_NS = 60_000_000_000 # until another one is made, such as after a failover
       PAUSE_NS = 60_000_000_000 # after none could be made, such as with too many connections
