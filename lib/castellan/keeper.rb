@@ -327,9 +327,9 @@ module Castellan
     # If documents expire, a compressed form belongs to one rendering of its document and expires with it.
     def form_key(rendering, key, coding)
       caching = rendering.definition.caching
-      return "#{key}.#{coding}" unless caching.expires_in || caching.stale?
+      return stored_key(key, coding) unless caching.expires_in || caching.stale?
 
-      "#{rendering.written.key || key}.#{rendering.written.made_ms}.#{coding}"
+      stored_key(rendering.written.key || key, coding, rendering.written)
     end
 
     # @return [Document::Rendering::Written]

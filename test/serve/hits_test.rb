@@ -133,15 +133,15 @@ class HitsTest < Minitest::Test
     per_viewer(:own) { |ids, viewer| Letter.where(viewer_id: viewer, id: ids).ids }
   end
 
-  RESOURCES = [LetterResource, ExpiringResource, ExpiringFlaggedResource, FlaggedResource, VersionedResource, HiddenResource,
-               ScopedResource, ChangedResource, LocalResource, NestedResource, NotedResource, MarkedResource].freeze
-  TYPES = %w[letters expiring expiring-flagged flagged versioned hidden scoped changed local nested].freeze
   # RFC 9213: a CDN would store what it may, whatever Cache-Control says.
   class CdnResource < FlaggedResource
     type "cdn"
     cache_control max_age: 60, cdn: { max_age: 600 }
   end
 
+  RESOURCES = [LetterResource, ExpiringResource, ExpiringFlaggedResource, FlaggedResource, VersionedResource, HiddenResource,
+               ScopedResource, ChangedResource, LocalResource, NestedResource, NotedResource, MarkedResource].freeze
+  TYPES = %w[letters expiring expiring-flagged flagged versioned hidden scoped changed local nested].freeze
   PATHS = TYPES.flat_map { |type| [type, "#{type}/2", "#{type}/99"] } +
           ["own", "own/2", "letters?include=author", "letters?page[number]=2", "letters?sort=-title", "letters?fields[letters]=title",
            "letters/2?include=author", "letters?filter[title]=Title 2", "letters?filter[of]=Title 2", "nested?filter[title]=Title 2",

@@ -12,14 +12,16 @@ module Castellan
     # found.
     class RequestKey
       NO_VALUES = [].freeze
-      LONGEST_FIELD = 100 # bytes of an Accept-Encoding that is kept
+      # @return [Integer] bytes of an Accept-Encoding for which a response is memoized
+      LONGEST_FIELD = 100
+      # @return [Integer] Accept-Encodings of one request
       MOST_FIELDS = 8
-      # What the identity of a scope determines.
+      # Values, statement and dependencies, which follow from the identity of a scope.
       Located = Struct.new(:values, :statement, :dependencies)
       # The last key of all rows in a {Rows::Scopes#default_context}, and what it was computed from. `reading`
       # is that of {Versions::NotifiedVersions#reading}, else nil.
       Found = Struct.new(:context, :escape, :surroundings, :located, :last, :connection, :versions, :reading)
-      private_constant :NO_VALUES, :LONGEST_FIELD, :MOST_FIELDS, :Located, :Found
+      private_constant :NO_VALUES, :Located, :Found
 
       # @return [Plan::FetchPlan]
       # @return [String] the Content-Type of the document

@@ -40,14 +40,12 @@ module Castellan
       JSON_API = %r{\A\s*application/vnd\.api\+json}i
       # Bytes; longer query strings are parsed each time.
       LONGEST = 1_000
-      LONGEST_FIELD = 100 # bytes of an Accept-Encoding for which a {Repeat} is kept
-      MOST_FIELDS = 8 # Accept-Encodings of one query
       ALWAYS_ASK = HTTP::CacheControl.new
       NOTED = [200, 304].freeze
       HIT = { "cache-status" => "Castellan; hit" }.freeze
       MISS = { "cache-status" => "Castellan; fwd=miss; stored" }.freeze
       NO_OWNER = {}.freeze
-      private_constant :NO_OWNER, :JSON_API, :LONGEST, :LONGEST_FIELD, :MOST_FIELDS, :ALWAYS_ASK, :NOTED, :HIT, :MISS
+      private_constant :NO_OWNER, :JSON_API, :LONGEST, :ALWAYS_ASK, :NOTED, :HIT, :MISS
 
       # @return [Class]
       # @return [String] the path of the collection
@@ -294,10 +292,10 @@ module Castellan
 
       def note(env, keeper, request_key, repeats)
         accepted = env["HTTP_ACCEPT_ENCODING"]
-        return if accepted && accepted.bytesize > LONGEST_FIELD
+        return if accepted && accepted.bytesize > Keeper::RequestKey::LONGEST_FIELD
 
         known = repeats.fetch(env["QUERY_STRING"]) { {} }
-        return unless known.size < MOST_FIELDS || known.key?(accepted)
+        return unless known.size < Keeper::RequestKey::MOST_FIELDS || known.key?(accepted)
 
         repeat = @hits.repeat(env, keeper, request_key)
         known[accepted] = repeat if repeat

@@ -58,12 +58,14 @@ module Castellan
         @pool = pool
         @paused_until_ns = now_ns + PAUSE_NS
         @fork ||= ::ActiveSupport::ForkTracker.after_fork { discard }
-        @connection = pool.send(:new_connection)
-        return if changed?(@connection)
+        connection = pool.send(:new_connection)
+        return if changed?(connection)
 
+        @raw = connection.raw_connection # connects
+        @connection = connection
         @made_ns = now_ns
         @paused_until_ns = 0
-        @raw = @connection.raw_connection
+        @raw
       end
 
       # Such as `SET search_path`, which the data would then be read with.

@@ -209,7 +209,7 @@ module Castellan
             !pool.send(:owned_connection, ::Sequel.current)
         end
 
-        # @return [nil] Sequel's own pool is as fast
+        # @return [nil] {#with} is always needed
         def own = nil
 
         # Logs the statement with Sequel's loggers.
