@@ -266,7 +266,7 @@ module Castellan
       fetched
     end
 
-    # Not for a URI whose last response was not stored: the application may answer its clients with a 304.
+    # False if the last response of the URI was not stored: the application may then answer its clients with a 304.
     def fill?(request)
       unshared = @unshared[request.group] or return true
       Clock.monotonic_ns > unshared.first + (UNFILLED_SECONDS * 1_000_000_000)

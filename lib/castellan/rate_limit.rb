@@ -43,8 +43,8 @@ module Castellan
     # @param limit [Integer] the total cost of the requests that a client may send in a period
     # @param period [Integer] seconds
     # @param by [Symbol, #call] identifies the client. `:address`: the IP address, or the /64 of an IPv6
-    #   address; set trusted proxies with `Rack::Request.ip_filter`. `:token`: the Authorization field, or the
-    #   address without one; a client that invents tokens is not limited, so add another limit by address. A
+    #   address; set trusted proxies with `Rack::Request.ip_filter`. `:token`: the Authorization field, or
+    #   else the address; a client that invents tokens is not limited, so add another limit by address. A
     #   callable gets a Rack::Request and returns the client's key; nil: not limited
     # @param cost [Integer, #call] of a request, 1 to 100; a callable gets a Rack::Request; default: {COST}
     # @param store [Object, nil] see {Store.for}; nil: `Rack::Attack.cache.store`, in Rails its cache

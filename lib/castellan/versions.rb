@@ -23,7 +23,6 @@ module Castellan
   # | {ExactVersions} | every committed change by any program | changes outside of tables |
   # | {NotifiedVersions} | the same without a query, some milliseconds later | the same |
   # | {CommitVersions} | changes through the ORM in processes that share the store | raw SQL, other programs |
-  # | {UpdatedAtVersions} | changes of count or max(updated_at) | all others; needs no installation |
   module Versions
     # Errors of a database that is down, by class name, because either ORM may not be loaded.
     AWAY = %w[ActiveRecord::ConnectionNotEstablished ActiveRecord::ConnectionFailed
@@ -53,5 +52,4 @@ require_relative "versions/shared_read"
 require_relative "versions/exact_versions"
 require_relative "versions/notification_listener"
 require_relative "versions/notified_versions"
-require_relative "versions/updated_at_versions"
 require_relative "versions/commit_versions"

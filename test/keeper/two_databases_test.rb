@@ -115,12 +115,6 @@ class TwoDatabasesTest < Minitest::Test
     assert_includes MixedResource.document(keeper: @keeper, include: "topic").explain, "topics is in another database than notes"
   end
 
-  def test_versions_by_updated_at_are_of_their_database
-    Versioned.connection.execute("ALTER TABLE notes ADD COLUMN updated_at varchar(20)")
-    @keeper = keeper(Castellan::Versions::UpdatedAtVersions.new(Versioned))
-    assert_fresh(NoteResource) { Apart.connection.execute("UPDATE notes SET text = 'new'") }
-  end
-
   def test_a_document_of_another_database_of_sequel_is_never_stale
     versioned, apart = Array.new(2) { Sequel.sqlite.tap { |database| SCHEMA.each { |sql| database.run(sql) } } }
     versions = Castellan::Versions::ExactVersions.new(versioned)

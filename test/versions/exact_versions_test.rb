@@ -204,22 +204,6 @@ module ExactVersionsOnPostgres
     assert users
   end
 
-  def test_the_triggers_of_older_versions_are_replaced_and_their_schema_is_dropped
-    old = "AFTER INSERT OR UPDATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION castellan.bump()"
-    run_sql("CREATE SCHEMA castellan")
-    run_sql("CREATE TABLE castellan.versions (relation oid)")
-    run_sql("CREATE FUNCTION castellan.bump() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
-    @versions.uninstall(%w[users roles])
-    %w[users roles].each { |table| run_sql("CREATE TRIGGER castellan_version #{format(old, table)}") }
-    run_sql("CREATE TRIGGER castellan_record_version #{format(old, "users")}")
-    assert_nil users
-    @versions.install(%w[users])
-    assert users
-    assert_equal 1, other.run("SELECT 1 FROM pg_namespace WHERE nspname = 'castellan'").size, "roles has its old trigger"
-    @versions.install(%w[roles])
-    assert_empty other.run("SELECT 1 FROM pg_namespace WHERE nspname = 'castellan'")
-  end
-
   def test_a_transaction_that_has_written_gets_no_token
     transaction do
       assert users

@@ -110,11 +110,6 @@ module VersionsByColumnContract
     assert_equal before, token(account_id: 1)
   end
 
-  def test_triggers_of_an_older_version_have_the_version_of_the_table
-    run_sql("DROP FUNCTION castellan_version_by(oid, text, text)")
-    assert_equal token, token(account_id: 1)
-  end
-
   def test_an_installation_without_columns_counts_tables
     @versions.install(%w[posts])
     assert_equal token, token(account_id: 1)

@@ -88,7 +88,7 @@ module Castellan
         key
       end
 
-      # Reads bytes that never expire, without the steps and events of {#find}.
+      # Reads an entry, even an expired one, without the steps and events of {#find}.
       # @param key [String]
       # @yieldparam entry [Entry]
       # @return [Object, nil] the value of the block, which a store in this process caches
@@ -125,7 +125,7 @@ module Castellan
 
       # One thread computes; the others wait for it, or get a stale entry if it fails.
       def filled(key, freshness, latest, stale, started_ns, &compute)
-        return computed(key, freshness, latest, &compute) if @flights.mine?(key) # a block that asks for its own key
+        return computed(key, freshness, latest, &compute) if @flights.mine?(key) # the block fetches its own key
 
         mine = false
         found = @flights.run(key) do

@@ -25,7 +25,7 @@ module Castellan
       # them, so one client could change the URLs in the documents of others.
       UNKEYED = %w[Forwarded X-Forwarded-Host X-Forwarded-Port X-Forwarded-Prefix X-Forwarded-Scheme
                    X-Forwarded-Server X-Forwarded-Ssl X-Host X-Original-Host X-Original-URL X-Rewrite-URL].freeze
-      # Varnish compares these fields with Vary or has them in the key, under this spelling alone.
+      # Varnish compares these fields with Vary, or adds them to its key; only in this spelling.
       NEGOTIATED = %w[Accept-Encoding Accept-Language X-Requested-With X-Forwarded-Proto].freeze
       PURGERS = { "nginx" => :Refresh, "haproxy" => :Refresh, "varnish" => :Varnish }.freeze
       private_constant :KINDS, :URL, :PATH, :ADDRESS, :PORTS, :UNKEYED, :NEGOTIATED, :PURGERS

@@ -110,7 +110,7 @@ module Castellan
         original.key?("HTTP_AUTHORIZATION")
       end
 
-      # @return [Boolean] whether the request has content (a "fat GET"), asks for another protocol, or is
+      # @return [Boolean] whether the request has content (a "fat GET"), upgrades the protocol, or is
       #   {#ambiguous?}
       def unusual?
         length = @env["CONTENT_LENGTH"]

@@ -17,11 +17,9 @@ module Castellan
 
       # @param store [Store::FailSafe]
       # @param clock [#now]
-      # @param most [Integer] number of keys to remember
-      def initialize(store, clock:, most: MOST)
+      def initialize(store, clock:)
         @store = store
         @clock = clock
-        @most = most
         @lost = {}.freeze # replaced, never changed, so that reads need no lock
         @all_until = nil
         @rests_until_ns = 0
@@ -80,7 +78,7 @@ module Castellan
       def note(keys, entry)
         @lock.synchronize do
           all = @lost.merge(keys.to_h { |key| [key, entry] })
-          all.size > @most ? @all_until = @clock.now.to_f : @lost = all.freeze
+          all.size > MOST ? @all_until = @clock.now.to_f : @lost = all.freeze
         end
       end
 

@@ -232,7 +232,7 @@ module Castellan
         Fetched.new(conditional(received, response), nil, received.status)
       end
 
-      # The Date of a stored response stands for its Last-Modified (RFC 9111 §4.3.2), that of a new one does not.
+      # If-Modified-Since is compared with the Date of a stored response (RFC 9111 §4.3.2), not with that of a new one.
       def dated?(received, response)
         original = received.request.original
         !response.last_modified.nil? || original.key?("HTTP_IF_NONE_MATCH") || !original.key?("HTTP_IF_MODIFIED_SINCE")

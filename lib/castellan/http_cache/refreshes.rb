@@ -10,11 +10,10 @@ module Castellan
       CONNECTION = %w[rack.hijack rack.hijack? rack.hijack_io rack.early_hints rack.response_finished rack.after_reply puma.socket
                       async.callback HTTP_RANGE HTTP_IF_RANGE HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE HTTP_IF_MATCH
                       HTTP_IF_UNMODIFIED_SINCE HTTP_CACHE_CONTROL HTTP_PRAGMA].freeze
-      private_constant :CONNECTION
+      MOST = 4 # threads
+      private_constant :CONNECTION, :MOST
 
-      # @param most [Integer] threads
-      def initialize(most: 4)
-        @most = most
+      def initialize
         @running = {}
         @lock = Mutex.new
       end
@@ -27,7 +26,7 @@ module Castellan
       def start(key, env)
         @lock.synchronize do
           @running.delete_if { |_, thread| !thread.alive? } # a fork leaves dead threads behind
-          return if @running.key?(key) || @running.size >= @most
+          return if @running.key?(key) || @running.size >= MOST
 
           @running[key] = Thread.new(background(env)) { |copy| run(key, copy) { |environment| yield environment } }
         end

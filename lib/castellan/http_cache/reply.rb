@@ -103,7 +103,7 @@ module Castellan
         fields["cache-status"] = before ? "#{HeaderFields.combined(before)}, #{member}" : member
       end
 
-      # Publishes no duration, because most of it is the application's.
+      # The duration in the event is about 0: most of the real one is the application's.
       def publish(fields, outcome)
         kind = KINDS.find { |pattern, _| pattern.match?(outcome) }.last
         length, age = fields.values_at("content-length", "age") unless %i[miss pass].include?(kind)

@@ -29,7 +29,7 @@ module Castellan
       INDEX = "CHI1"
       MARK = "CHX1"
       MARK_SECONDS = 300
-      LOST = "#{MARK}lost".freeze # stands for an entry whose invalidation is lost
+      LOST = "#{MARK}lost".freeze # in place of an entry whose invalidation is lost
       GENERATION = /\A\h{16}\z/
       INDEX_SECONDS = 7 * 86_400
       MOST_LISTS = 8 # different Vary fields of one URI
@@ -55,19 +55,17 @@ module Castellan
       # @param log [#call, nil] called with one line per outage
       # @param clock [#now]
       def initialize(store, log: nil, clock: Clock)
-        store = Store.for(store)
         @store = Store::FailSafe.new(store, log: log)
         @clock = clock
         @lost = LostInvalidations.new(@store, clock: clock)
         @remembered = BoundedCache.new(limit: REMEMBERED)
         @locks = Array.new(LOCKS) { Mutex.new }.freeze
-        @shared = store.supports?(:lease) && !store.is_a?(Store::MemoryStore)
       end
 
       # @param seconds [Numeric] duration of a lease
       # @return [Leases, nil] nil if the store does not share leases with other processes
       def leases(seconds)
-        Leases.new(@store, seconds: seconds) if @shared && seconds.positive?
+        Leases.new(@store, seconds: seconds) if @store.shares_leases? && seconds.positive?
       end
 
       # @param request [ClientRequest]

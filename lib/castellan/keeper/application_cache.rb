@@ -43,8 +43,8 @@ module Castellan
       # @param stale_if_error [Numeric, nil] seconds
       # @yieldreturn [String, nil] UTF-8 or binary; nil is not cached
       # @return [String, nil] the bytes, unfrozen if they are cached
-      # @raise [ConfigurationError] for an invalid key, table or value, without a block, and if neither
-      #   depends_on: nor expires_in: ends the bytes
+      # @raise [ConfigurationError] for an invalid key, table or value, without a block, and
+      #   without depends_on: and expires_in:
       def fetch(key, depends_on: nil, vary: nil, notified: false, expires_in: nil, stale_while_revalidate: nil, stale_if_error: nil, &block)
         raise ConfigurationError, "Castellan.cache.fetch needs a block that returns the bytes" unless block
 
@@ -59,7 +59,7 @@ module Castellan
       # @return [String, nil] quoted; nil if the version is unknown
       def etag(key, depends_on:, vary: nil, notified: false)
         _, digest = keys(key, depends_on, vary, notified, FOREVER)
-        %("#{digest.delete_prefix(Cache::Key::PREFIX)}") if digest
+        Cache::Key.etag(digest, nil) if digest
       end
 
       # @param tables [Array<String>]

@@ -55,12 +55,11 @@ module Castellan
         @connections.execute(["DELETE FROM castellan_purges WHERE id IN (#{ids.join(", ")})"]) if ids.any?
       end
 
-      # Waits for notes: on PostgreSQL for a notification, on SQLite for `poll` seconds.
+      # Waits for notes: on PostgreSQL for a notification, on SQLite for 20 ms.
       # @param seconds [Numeric] longest wait for a notification
-      # @param poll [Numeric] seconds
       # @yield after LISTEN, so that the block can send notes that arrived before
-      def wait(seconds, poll: 0.02)
-        return sleep(poll) unless postgres?
+      def wait(seconds)
+        return sleep(0.02) unless postgres?
 
         @connections.with do |raw|
           raw.exec("LISTEN #{Triggers::CHANNEL}")

@@ -65,7 +65,7 @@ module Castellan
         request
       end
 
-      # @return [String] as the client wrote it, which is the proxy's key, if the server tells
+      # @return [String] the proxy's key: the path as the client wrote it, if the server sets REQUEST_URI
       def path(env)
         written = env["REQUEST_URI"] and return written.b
         path = "#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}".b

@@ -141,7 +141,7 @@ module Castellan
       #   use Castellan::RateLimit, limit: 3_000, period: 60, cost: ->(request) { API.cost(request, at: "/api") }
       #
       # @param request [Rack::Request]
-      # @param at [String] the path of the mount point, if the limit stands outside of it
+      # @param at [String] the path of the mount point, if the middleware is outside of it
       # @return [Integer] for a GET, one for each record type that its plan reads, and one for each hundred
       #   records of its page; 1 for other requests, and for those that are refused
       def cost(request, at: "")

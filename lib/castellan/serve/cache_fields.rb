@@ -8,7 +8,6 @@ module Castellan
     #   CacheFields.of(document, purge, purged)   # => { "cache-control" => "public, s-maxage=600" }
     module CacheFields
       ALWAYS_ASK = HTTP::CacheControl.new
-      private_constant :ALWAYS_ASK
 
       module_function
 

@@ -40,12 +40,11 @@ module Castellan
       JSON_API = %r{\A\s*application/vnd\.api\+json}i
       # Bytes; longer query strings are parsed each time.
       LONGEST = 1_000
-      ALWAYS_ASK = HTTP::CacheControl.new
       NOTED = [200, 304].freeze
       HIT = { "cache-status" => "Castellan; hit" }.freeze
       MISS = { "cache-status" => "Castellan; fwd=miss; stored" }.freeze
       NO_OWNER = {}.freeze
-      private_constant :NO_OWNER, :JSON_API, :LONGEST, :ALWAYS_ASK, :NOTED, :HIT, :MISS
+      private_constant :NO_OWNER, :JSON_API, :LONGEST, :NOTED, :HIT, :MISS
 
       # @return [Class]
       # @return [String] the path of the collection
@@ -123,7 +122,7 @@ module Castellan
 
       # @return [Hash{String => String}] Cache-Control and Vary of relationship linkage
       def policy
-        (@authenticated ? ALWAYS_ASK.private : ALWAYS_ASK.shared).merge("vary" => @vary)
+        CacheFields::ALWAYS_ASK.public_send(@authenticated ? :private : :shared).merge("vary" => @vary)
       end
 
       # @return [Hash{String => String}] Cache-Control and CDN-Cache-Control of documents without query

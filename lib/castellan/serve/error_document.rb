@@ -11,7 +11,7 @@ module Castellan
     # Errors of the application are raised instead, so that the outer middleware reports them.
     module ErrorDocument
       TITLES = { 401 => "Unauthorized", 404 => "Not found", 405 => "Method not allowed", 412 => "Precondition failed" }.freeze
-      # What negotiation depends on (406), and the seconds after which a client may try again (503).
+      # Vary for 406; for 503 the seconds after which a client may try again.
       HEADERS = { 406 => { "vary" => "accept" }, 503 => { "retry-after" => "1" } }.freeze
       private_constant :TITLES, :HEADERS
 
@@ -20,6 +20,14 @@ module Castellan
       # @return [Array(Integer, Hash, Array<String>)] Rack's response
       def response(status, detail, headers = {})
         build(status, [{ "status" => status.to_s, "title" => TITLES.fetch(status), "detail" => detail }], headers)
+      end
+
+      # @param methods [Array<String>] those that are allowed
+      # @param further [String, nil] added to the detail
+      # @return [Array(Integer, Hash, Array<String>)] Rack's response
+      def not_allowed(methods = App::ALLOWED, further = nil)
+        list = methods.join(", ")
+        response(405, "only #{list} are answered here#{further}", "allow" => list)
       end
 
       # @param error [BadRequest]

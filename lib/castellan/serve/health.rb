@@ -30,8 +30,7 @@ module Castellan
       # @param resources [Enumerable<Class>]
       # @return [Array] Rack's response
       def call(env, resources)
-        return ErrorDocument.response(405, "only GET, HEAD are answered here", "allow" => "GET, HEAD") \
-          unless App::ALLOWED.include?(env["REQUEST_METHOD"])
+        return ErrorDocument.not_allowed unless App::ALLOWED.include?(env["REQUEST_METHOD"])
         return answer(200, "up") if env["PATH_INFO"] == @up
 
         databases(resources).each(&:ping)

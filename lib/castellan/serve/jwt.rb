@@ -2,7 +2,6 @@
 
 require "digest/sha2"
 require_relative "jwks"
-require_relative "unauthorized"
 
 module Castellan
   module Serve
@@ -51,8 +50,7 @@ module Castellan
 
       # @param env [Hash] Rack's environment
       # @return [Object, nil] the viewer; nil without a token
-      # @raise [Unauthorized] if the token is invalid
-      # @raise [BadRequest] 503 if no keys can be fetched
+      # @raise [BadRequest] 401 if the token is invalid, 503 if no keys can be fetched
       def call(env)
         field = env["HTTP_AUTHORIZATION"] or return
         now = Clock.now.to_i
@@ -107,8 +105,11 @@ module Castellan
         value.freeze
       end
 
+      # RFC 6750, section 3.
       def refuse(detail)
-        raise Unauthorized.new(detail, @challenge)
+        challenge = %(#{@challenge}, error="invalid_token", error_description="#{detail}")
+        raise BadRequest.new(detail, status: 401, title: "Unauthorized", header: "Authorization",
+                                     headers: { "www-authenticate" => challenge })
       end
 
       def verification(options)

@@ -15,7 +15,7 @@ module Castellan
     # The description depends on the viewer: it leaves out members that the viewer may not see or write. With
     # `authenticate`, the response to a client without a viewer is 401.
     class OpenApi
-      Mounted = Struct.new(:path, :resource, :definition, :writes)
+      Mounted = Struct.new(:path, :definition)
       PARAMETERS = { "id" => { "name" => "id", "in" => "path", "required" => true, "schema" => { "type" => "string" } } }.freeze
       ERROR = {
         "type" => "object", "required" => ["errors"], "properties" => { "errors" => { "type" => "array", "items" => {
@@ -56,8 +56,7 @@ module Castellan
       # @param frame [Frame] the base of links, and the application's own query parameters
       # @return [Array] Rack's response
       def call(env, viewer, endpoints, operations_path:, authenticated:, frame:)
-        return ErrorDocument.response(405, "only GET, HEAD are answered here", "allow" => "GET, HEAD") \
-          unless App::ALLOWED.include?(env["REQUEST_METHOD"])
+        return ErrorDocument.not_allowed unless App::ALLOWED.include?(env["REQUEST_METHOD"])
 
         description = Description.new(viewer, endpoints, operations_path, authenticated, frame.own)
         body = JSON.generate(description.to_h(@title, @version, frame.prefix(env).to_s))
@@ -77,9 +76,7 @@ module Castellan
           @operations_path = operations_path
           @authenticated = authenticated
           @own = own.map { |name, values| parameter(name, { "type" => "string", "enum" => values }.compact) }
-          @mounted = endpoints.map do |path, endpoint|
-            Mounted.new(path, endpoint.resource, endpoint.resource.definition, Writes.new(endpoint))
-          end
+          @mounted = endpoints.map { |path, endpoint| Mounted.new(path, endpoint.resource.definition) }
           @definitions = @mounted.each_with_object([]) { |one, found| reach(one.definition, found) }
           @names = names
         end
@@ -170,7 +167,7 @@ module Castellan
 
         def related(paths, one, relationship)
           path = "#{one.path}/{id}"
-          if followed?(relationship)
+          if relationship.related?
             data = relationship.to_many? ? many(relationship.resource.definition) : document(one_of(relationship))
             paths["#{path}/#{relationship.key}"] = {
               "parameters" => [id], "get" => operation("related", one, relationship: relationship, ok: ["200", data], problems: %w[400 404])
@@ -190,10 +187,6 @@ module Castellan
             [method.downcase, operation("#{method.downcase}_linkage", one, relationship: relationship, body: linkage, ok: ["204"],
                                                                            problems: %w[400 403 404 409 422])]
           end
-        end
-
-        def followed?(relationship)
-          relationship.related?
         end
 
         def operation(name, one, ok:, problems:, parameters: [], body: nil, relationship: nil)

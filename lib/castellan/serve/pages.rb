@@ -67,8 +67,7 @@ module Castellan
       # @param links [Hash{String => String}] the collections, by path
       # @return [Array] Rack response with a document that links to the collections
       def start(env, links)
-        return ErrorDocument.response(405, "only GET, HEAD are answered here", "allow" => "GET, HEAD") \
-          unless App::ALLOWED.include?(env["REQUEST_METHOD"])
+        return ErrorDocument.not_allowed unless App::ALLOWED.include?(env["REQUEST_METHOD"])
 
         body = JSON.generate("meta" => {}, "links" => links.transform_keys { |path| path.delete_prefix("/") })
         headers = { "content-type" => HTTP::Negotiation::JSON_API, "content-length" => body.bytesize.to_s, "vary" => "accept" }

@@ -7,8 +7,8 @@ module Castellan
     #   repeat = hits.repeat(env, keeper, request_key)
     #   repeat.call(env)   # => Rack's response; nil: use Hits
     #
-    # Between two requests, a server evicts most of this code from the processor's caches, so a hit costs what
-    # it touches.
+    # Between two requests, the rest of the server evicts this code from the processor's caches. So the time of a
+    # hit depends on how much code and memory it uses.
     class Repeat
       def initialize(script_name, keeper, request_key, last, fields)
         @script_name = script_name

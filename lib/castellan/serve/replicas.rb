@@ -17,9 +17,8 @@ module Castellan
       HEADER = "castellan-version"
       # A position in the write-ahead log (pg_lsn).
       POSITION = %r{\A\h{1,8}/\h{1,8}\z}
-      READING = %w[GET HEAD].freeze
       COOKIE = /\A[\w!#$%&'*+.^`|~-]+\z/
-      private_constant :POSITION, :READING, :COOKIE
+      private_constant :POSITION, :COOKIE
 
       # @param definitions [Array<Resource::Definition>] the application's resources
       # @param cookie [String, nil] the name of a cookie that also holds the version
@@ -42,7 +41,7 @@ module Castellan
       # @return [Array] the response
       # @raise [BadRequest] if the header is not a version
       def call(env, &block)
-        return written(&block) unless READING.include?(env["REQUEST_METHOD"])
+        return written(&block) unless App::ALLOWED.include?(env["REQUEST_METHOD"])
 
         position = position_of(env)
         return @models.on_replica(&block) if position.nil? || @models.on_replica { @models.replayed?(position) }

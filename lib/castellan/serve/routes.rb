@@ -12,9 +12,6 @@ module Castellan
     # | `/posts/1/relationships/author`   | GET, PATCH                 |
     # | `/posts/1/relationships/tags`     | GET, PATCH, POST, DELETE   |
     class Routes
-      READING = %w[GET HEAD].freeze
-      private_constant :READING
-
       # @param endpoint [Endpoint]
       # @param path [String] the path of the collection
       # @param documents [Endpoint] renders the documents of responses
@@ -91,14 +88,14 @@ module Castellan
       end
 
       def linkage(env, viewer, id, relationship)
-        return @related.linkage(env, viewer, id, relationship) if READING.include?(env["REQUEST_METHOD"])
+        return @related.linkage(env, viewer, id, relationship) if App::ALLOWED.include?(env["REQUEST_METHOD"])
 
         allowed = @writes.allowed(single: true, relationship: relationship)
         allowed.include?(env["REQUEST_METHOD"]) ? @writes.relate(env, viewer, id, relationship) : not_allowed(allowed)
       end
 
       def related(env, viewer, id, relationship)
-        READING.include?(env["REQUEST_METHOD"]) ? @related.call(env, viewer, id, relationship) : not_allowed([])
+        App::ALLOWED.include?(env["REQUEST_METHOD"]) ? @related.call(env, viewer, id, relationship) : not_allowed([])
       end
 
       def nothing
@@ -106,8 +103,7 @@ module Castellan
       end
 
       def not_allowed(methods)
-        allowed = [*READING, *methods]
-        ErrorDocument.response(405, "only #{allowed.join(", ")} are answered here", "allow" => allowed.join(", "))
+        ErrorDocument.not_allowed([*App::ALLOWED, *methods])
       end
     end
   end

@@ -20,7 +20,7 @@ module Castellan
       def call(env, _viewer, id = nil, *)
         return ErrorDocument.response(404, "there is nothing at this path#{elsewhere(env, "read")}") if id
 
-        ErrorDocument.response(405, "only GET, HEAD are answered here#{elsewhere(env, "change")}", "allow" => "GET, HEAD")
+        ErrorDocument.not_allowed(App::ALLOWED, elsewhere(env, "change"))
       end
 
       private

@@ -46,7 +46,7 @@ module Castellan
       # @param miss [Object] result if the store fails; a {TieredStore} still returns near copies
       def read_multi(keys, miss: {})
         near = @near.read_multi(keys) if @near && @failing
-        return near if near&.size == keys.size # no sign that the shared store works again
+        return near if near&.size == keys.size # the shared store was not read, so it may still fail
 
         guard(nil) { @store.read_multi(keys) } || (@near ? @near.read_multi(keys) : miss)
       end

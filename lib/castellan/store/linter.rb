@@ -104,7 +104,8 @@ module Castellan
 
       def lint_lease
         taken = [absent_write(key("lease")), absent_write(key("lease"))]
-        note(:write_multi, "says it supports leases, and does not give the second to nobody") unless taken == [[key("lease")], []]
+        note(:write_multi, "supports leases, but of two writes with if_absent: true not exactly one succeeds") \
+          unless taken == [[key("lease")], []]
       end
 
       def lint_counter

@@ -15,7 +15,7 @@ module Castellan
     # The schema dumper writes the same line into schema.rb, so loading the schema installs the triggers;
     # structure.sql contains the triggers themselves. PostgreSQL and SQLite only.
     module ActiveRecordSchema
-      COUNTERS = /\Acastellan_(?:versions|buckets|records|record_tables)\z/ # older versions create the last two
+      COUNTERS = /\Acastellan_(?:versions|buckets)\z/
       LONGEST_LINE = 100
       private_constant :COUNTERS, :LONGEST_LINE
 

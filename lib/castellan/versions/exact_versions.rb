@@ -42,7 +42,6 @@ module Castellan
         @any_failed = false
         @lock = Mutex.new
         @ready = ObjectSpace::WeakMap.new
-        @parts = ObjectSpace::WeakMap.new
         @statements = BoundedCache.new(limit: LIMIT)
       end
 
@@ -124,10 +123,9 @@ module Castellan
       end
 
       def of_rows(raw, dependencies)
-        parts = parts?(raw)
-        counters = dependencies.map(&(parts ? :counter : :table))
-        statement = @statements.fetch(counters) { statement(parts ? counters : counters.uniq) }
-        version(raw, statement, parts ? dependencies.filter_map(&:value) : [])
+        counters = dependencies.map(&(postgres? ? :counter : :table))
+        statement = @statements.fetch(counters) { statement(postgres? ? counters : counters.uniq) }
+        version(raw, statement, postgres? ? dependencies.filter_map(&:value) : [])
       end
 
       def version(raw, statement, values)
@@ -180,11 +178,6 @@ module Castellan
         return !reader.value(raw, triggers.ready).nil? if postgres? && raw.transaction_status != PG::PQTRANS_IDLE
 
         @ready[raw] ||= !reader.value(raw, triggers.ready).nil?
-      end
-
-      # Older versions of the gem did not install this function.
-      def parts?(raw)
-        @parts[raw] ||= postgres? && !reader.value(raw, triggers.parts).nil?
       end
 
       def statement(tables)

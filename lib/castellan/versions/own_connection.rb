@@ -9,7 +9,7 @@ module Castellan
     #   own = OwnConnection.new
     #   own.use(Post.connection_pool) { |raw| raw.exec("SELECT 1") }   # => the block's result; nil: use the pool
     #
-    # Checking a connection out of the pool and in again is slow beside such a statement. The pool makes the
+    # Checking a connection out of the pool and in again takes longer than such a statement. The pool makes the
     # connection, so that it has the settings of its own; if the application changes connections when they are
     # checked out, it is not used. One thread uses it at a time; after a minute, another one is made.
     class OwnConnection

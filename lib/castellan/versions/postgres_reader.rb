@@ -14,7 +14,6 @@ module Castellan
     # (older PgBouncer).
     class PostgresReader
       ERROR = PG::Error
-      UNKNOWN = [PG::UndefinedTable, PG::UndefinedColumn, PG::InvalidSchemaName].freeze # missing objects
       NONE = [].freeze
       private_constant :NONE
 

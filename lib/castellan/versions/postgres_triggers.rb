@@ -35,7 +35,6 @@ module Castellan
     # that has written, the token is NULL: its changes may be rolled back, so its reads must not be cached.
     module PostgresTriggers
       TRIGGER = "castellan_version"
-      OLD_TRIGGER = "castellan_record_version"
       BY_TRIGGER = "castellan_version_by_"
       ROWS = { "insert" => "NEW TABLE AS castellan_new", "delete" => "OLD TABLE AS castellan_old",
                "update" => "OLD TABLE AS castellan_old NEW TABLE AS castellan_new", "truncate" => nil }.freeze
@@ -89,7 +88,7 @@ module Castellan
             IF NOT FOUND THEN
               PERFORM %1$I.castellan_first_bump(TG_RELID);
             END IF;
-            IF TG_NARGS OPERATOR(pg_catalog.>) 0 THEN -- see NotifiedVersions; an empty text stands for all tables
+            IF TG_NARGS OPERATOR(pg_catalog.>) 0 THEN -- see NotifiedVersions; an empty text means all tables
               PERFORM pg_catalog.pg_notify('castellan_versions', CASE WHEN EXISTS (
                 SELECT 1 FROM pg_catalog.pg_inherits
                 WHERE inhrelid OPERATOR(pg_catalog.=) TG_RELID OR inhparent OPERATOR(pg_catalog.=) TG_RELID
@@ -116,7 +115,7 @@ module Castellan
             WHERE t.tgrelid = watched AND t.tgname = '#{TRIGGER}';
             IF called IS DISTINCT FROM pg_catalog.to_regprocedure($n$%1$I.castellan_bump()$n$) THEN
               IF child IS NULL OR child OR home IS NULL OR NOT pg_catalog.has_schema_privilege(home, 'USAGE') OR NOT EXISTS (
-                SELECT 1 FROM pg_catalog.pg_proc own JOIN pg_catalog.pg_proc other ON other.proowner = own.proowner -- calls no stranger's code
+                SELECT 1 FROM pg_catalog.pg_proc own JOIN pg_catalog.pg_proc other ON other.proowner = own.proowner -- never runs a function of another owner
                 WHERE own.oid = pg_catalog.to_regprocedure($n$%1$I.castellan_version(oid, boolean)$n$)
                   AND other.oid = pg_catalog.to_regprocedure(pg_catalog.quote_ident(home) || '.castellan_version(oid, boolean)')
                   AND pg_catalog.has_function_privilege(other.oid, 'EXECUTE')
@@ -229,25 +228,8 @@ module Castellan
           END $f$
         SQL
       ].freeze
-      # Drops the objects of Castellan before 0.2 when none of its triggers is left.
-      OLD_SCHEMA = <<~SQL
-        DO $do$
-        BEGIN
-          IF to_regclass('castellan.versions') IS NOT NULL AND NOT EXISTS (
-            SELECT 1 FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
-            WHERE pronamespace = to_regnamespace('castellan') AND proname IN ('bump', 'bump_record')
-          ) THEN
-            DROP FUNCTION IF EXISTS castellan.bump();
-            DROP FUNCTION IF EXISTS castellan.bump_record();
-            DROP TABLE IF EXISTS castellan.versions, castellan.records, castellan.record_tables;
-            IF NOT EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('castellan')) THEN
-              DROP SCHEMA castellan;
-            END IF;
-          END IF;
-        END $do$
-      SQL
-      private_constant :OLD_TRIGGER, :BY_TRIGGER, :ROWS, :BUCKETS, :MOST_BUCKETS, :BUCKETED, :CLOCK, :TABLES, :FUNCTIONS,
-                       :BUCKET_FUNCTIONS, :OLD_SCHEMA
+      private_constant :BY_TRIGGER, :ROWS, :BUCKETS, :MOST_BUCKETS, :BUCKETED, :CLOCK, :TABLES, :FUNCTIONS,
+                       :BUCKET_FUNCTIONS
 
       module_function
 
@@ -260,7 +242,7 @@ module Castellan
           "DELETE FROM #{counters} WHERE NOT EXISTS (SELECT 1 FROM pg_class WHERE oid = relation)"
         end
         [*TABLES, *(FUNCTIONS + BUCKET_FUNCTIONS).map { |sql| create_function(sql) }, *forget,
-         install_family(table, notify), install_by(table, by), OLD_SCHEMA]
+         install_family(table, notify), install_by(table, by)]
       end
 
       # @param table [String]
@@ -312,11 +294,6 @@ module Castellan
         "SELECT '1' WHERE has_function_privilege(to_regprocedure('castellan_version(oid, boolean)'), 'EXECUTE')"
       end
 
-      # @return [String] SELECT of one value, '1' if the function for versions by a column is installed
-      def parts
-        "SELECT '1' WHERE to_regprocedure('castellan_version_by(oid, text, text)') IS NOT NULL"
-      end
-
       # @return [String] SELECT of the visible tables with `by:`, and their columns joined by commas
       def columns
         "SELECT c.relname, string_agg(DISTINCT b.by, ',') FROM castellan_buckets b JOIN pg_catalog.pg_class c ON c.oid = b.relation " \
@@ -347,7 +324,7 @@ module Castellan
       # The lock waits for transactions that have written without the trigger.
       def install_family(table, notify)
         each_of_family(table, <<~SQL, <<~AFTERWARDS)
-          EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %1$s; DROP TRIGGER IF EXISTS #{OLD_TRIGGER} ON %1$s; LOCK TABLE %1$s IN SHARE ROW EXCLUSIVE MODE', watched);
+          EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %1$s; LOCK TABLE %1$s IN SHARE ROW EXCLUSIVE MODE', watched);
           DELETE FROM castellan_versions WHERE relation = watched;
           INSERT INTO castellan_versions (relation, n) VALUES (watched, #{CLOCK});
           EXECUTE format('CREATE TRIGGER #{TRIGGER} AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON %1$s ' ||

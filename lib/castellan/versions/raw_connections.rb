@@ -64,10 +64,10 @@ module Castellan
             other.connection_pool.equal?(model.connection_pool)
         end
 
-        # @return [Object] stands for the database of the current role and shard
+        # @return [Object] identifies the database of the current role and shard
         def database = model.connection_pool.db_config
 
-        # Tells tenants apart: the database of the current role and shard, and the search path as set by
+        # Identifies a tenant: the database of the current role and shard, and the search path as set by
         # `schema_search_path=` on the thread's connection.
         # @return [Array<String>] empty without a database for the role and shard
         def address
@@ -197,7 +197,7 @@ module Castellan
           in_role { @database.synchronize(@writing ? :default : :read_only, &block) }
         end
 
-        # @return [String, nil] "", because Sequel does not know the search path of a connection; nil in a
+        # @return [String, nil] "", because Sequel cannot return the search path of a connection; nil in a
         #   transaction, and if the database has several servers
         def place = (HOME if @database.servers.size == 1 && !@database.in_transaction?)
         alias place_by_default place

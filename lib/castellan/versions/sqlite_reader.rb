@@ -16,7 +16,6 @@ module Castellan
     # changed.
     class SQLiteReader
       ERROR = SQLite3::Exception
-      UNKNOWN = [SQLite3::SQLException].freeze # missing table or column
       CHECKED = :@castellan_checked
       SCHEMA_VERSION = /-\d+\z/
       private_constant :CHECKED, :SCHEMA_VERSION

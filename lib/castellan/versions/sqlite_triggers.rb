@@ -75,10 +75,8 @@ module Castellan
         "CREATE TRIGGER #{quote(trigger_name(table, event))} AFTER #{event.upcase} ON #{quote(table)} FOR EACH ROW BEGIN #{body}; END"
       end
 
-      # Includes the record triggers of versions before 0.2.
       def drop_triggers(table)
-        EVENTS.flat_map { |event| [trigger_name(table, event), "castellan_record_#{event}_#{table}"] }
-              .map { |name| "DROP TRIGGER IF EXISTS #{quote(name)}" }
+        EVENTS.map { |event| "DROP TRIGGER IF EXISTS #{quote(trigger_name(table, event))}" }
       end
 
       # Dropping a table drops its triggers; renaming it changes only `tbl_name`. In both cases the count
