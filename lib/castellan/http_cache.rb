@@ -278,10 +278,14 @@ module Castellan
       return unless @storage.valid(shared.stored)
 
       decision = Reuse.decide(request, shared.stored, time)
-      return unless decision == :hit || (decision == :stale && shared.outcome == :failed &&
-                                         Reuse.instead_of_error?(request, shared.stored, time))
+      return unless decision == :hit || (decision == :stale && instead_of_error?(request, shared, time))
 
       @reply.stored(request, shared.stored, time, outcome: "fwd=#{reason}; collapsed")
+    end
+
+    def instead_of_error?(request, shared, time)
+      %i[failed disconnected].include?(shared.outcome) &&
+        Reuse.instead_of_error?(request, shared.stored, time, disconnected: shared.outcome == :disconnected)
     end
 
     # Requests for a URI whose last response was not stored do not wait for each other for some seconds.

@@ -28,6 +28,7 @@ class HTTPCacheInvalidationTest < Minitest::Test
     ["location", "http://example.org/b", true], ["location", "HTTP://EXAMPLE.ORG:80/b", true], ["location", "//example.org/b", true],
     ["location", "/b#part", true], ["content-location", "http://example.com/b", false], ["location", "http://example.org:8080/b", false],
     ["location", "https://example.org/b", false], ["location", "//example.com/b", false], ["location", "http://example.org.evil/b", false],
+    ["location", "/b ", true], ["location", "/./b", true],
     ["location", "http://[broken", false], ["location", "", false], ["location", "/c", false]
   ].each do |field, value, gone|
     define_method("test_RFC 9111 §4.4: #{field}: #{value} #{gone ? "invalidates" : "leaves"} /b") do
@@ -39,9 +40,9 @@ class HTTPCacheInvalidationTest < Minitest::Test
   end
 
   def test_location_counts_whatever_the_path_of_the_target_contains
-    ["/a|b", "/a^", "/a%zz", "/a?f[x]={1}"].each do |path|
+    ["/a|b", "/a^", "/a%zz", "/a?f[x]={1}"].product(%w[/b http://example.org/b]).each do |path, location|
       world = world_with("/b")
-      world.answer { [201, { "location" => "/b" }, []] }
+      world.answer { [201, { "location" => location }, []] }
       env = { "PATH_INFO" => path[/[^?]+/], "QUERY_STRING" => path[/\?(.*)/, 1].to_s }
       world.post("/", {}, env: env)
       refute hit?(world, "/b"), path

@@ -211,6 +211,23 @@ class HTTPCacheRequestsTest < Minitest::Test
     assert_includes errors.string, "ECONNREFUSED"
   end
 
+  # sentence, Cache-Control of the response and of the client, whether the stale response is sent
+  [
+    ["serves stale", "max-age=60", nil, true], ["serves stale also after stale-if-error", "max-age=60, stale-if-error=5", nil, true],
+    ["does not serve stale beyond max-stale", "max-age=60", "max-stale=5", false],
+    ["does not serve stale to no-cache", "max-age=60", "no-cache", false],
+    ["does not serve stale to max-age", "max-age=60", "max-age=100", false],
+    ["does not serve stale to min-fresh", "max-age=60", "min-fresh=1", false]
+  ].each do |sentence, value, client, stale|
+    define_method("test_RFC 9111 §4.2.4: an application without its server #{sentence}") do
+      world = failing_world(value) { raise Errno::ECONNREFUSED }
+      get = -> { world.get("/", { "Cache-Control" => client }.compact, env: { "rack.errors" => StringIO.new }) }
+      next assert_raises(Errno::ECONNREFUSED, &get) unless stale
+
+      assert_equal [200, "x", "Castellan; fwd=stale; detail=error"], get.call.then { |answer| [answer.status, answer.body, answer.note] }
+    end
+  end
+
   private
 
   def failing_world(value, &failure)

@@ -395,6 +395,34 @@ class HTTPCacheValidationTest < Minitest::Test
     end
   end
 
+  def test_a_successful_head_response_deletes_a_stored_404
+    world = Castellan::CachedApplication.new { [404, { "cache-control" => "max-age=10" }, ["none"]] }
+    world.get
+    world.later(20)
+    world.answer { |env| [200, { "cache-control" => "max-age=60" }, env["REQUEST_METHOD"] == "HEAD" ? [] : ["new"]] }
+    world.head
+    assert_equal [200, "new"], world.get.then { |answer| [answer.status, answer.body] }
+  end
+
+  def test_a_304_updates_a_stored_cookie
+    cookie = "a=1"
+    world = Castellan::CachedApplication.new(set_cookie: :explicit) do |env|
+      fields = { "cache-control" => "public, max-age=10", "etag" => '"a"', "set-cookie" => cookie }
+      env.key?("HTTP_IF_NONE_MATCH") ? [304, fields, []] : [200, fields, ["x"]]
+    end
+    assert_equal "a=1", world.get["set-cookie"]
+    world.later(20)
+    cookie = "a=2"
+    assert_equal([[false, "a=2"], [true, "a=2"]], Array.new(2) { world.get.then { |answer| [answer.hit?, answer["set-cookie"]] } })
+  end
+
+  def test_white_space_around_values_is_no_part_of_them
+    spaced = { "etag" => '"a" ', "cache-control" => "max-age=60", "date" => "\t#{(Castellan::CachedApplication::START - 50).httpdate} ", "content-length" => "1 " }
+    world = Castellan::CachedApplication.new { [200, spaced.dup, ["x"]] }
+    world.get
+    assert_equal [304, 50], world.get("/", { "If-None-Match" => '"a"' }).then { |answer| [answer.status, answer.age] }
+  end
+
   def test_a_head_response_updates_or_deletes_every_response_that_matches
     [['"a"', ["foo, bar", "foo"]], ['"b"', %w[new new]]].each do |tag, bodies|
       world = two_matching({ "etag" => '"a"' })

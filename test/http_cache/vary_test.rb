@@ -38,6 +38,7 @@ class HTTPCacheVaryTest < Minitest::Test
        ["white space in a quoted string counts", vary["Foo"], :miss, foo['"1, 2"', '"1,2"']],
        ["white space within a value counts", vary["Foo"], :miss, foo["a b", "ab"]],
        ["white space counts where there are more than tokens", vary["Foo"], :miss, foo["http://a/?q=1 ,2", "http://a/?q=1,2"]],
+       ["white space in what a user has typed counts", vary["HX-Prompt"], :miss, both[{ "HX-Prompt" => "a, b" }, { "HX-Prompt" => "a,b" }]],
        ["white space in brackets counts", vary["Foo"], :miss, foo["[a, b]", "[a,b]"]],
        ["white space within a coding counts", vary["Accept-Encoding"], :miss,
         both[{ "Accept-Encoding" => "gz ip" }, { "Accept-Encoding" => "gzip" }]],

@@ -17,7 +17,8 @@ module Castellan
       KEPT = %w[content-length content-range content-digest].freeze
       # Not sent with a 304 (RFC 9110 §15.4.5).
       OF_CONTENT = (%w[content-length content-range content-encoding content-type content-language] + DIGESTS).freeze
-      private_constant :UNSTORED, :KEPT
+      SPACED = /\A[ \t]|[ \t]\z/
+      private_constant :UNSTORED, :KEPT, :SPACED
 
       module_function
 
@@ -31,10 +32,19 @@ module Castellan
           name = name.to_s.downcase
           value = value.to_s if value.is_a?(Numeric) || value.is_a?(Symbol) # servers tolerate these
           value = value.b.split("\n") if value.is_a?(String) && value.include?("\n")
+          value = value.is_a?(Array) ? value.map { |line| stripped(line) } : stripped(value)
           fields[name] = fields.key?(name) ? [*fields[name], *value] : value
         end
         fields
       end
+
+      # Whitespace around a value is no part of it (RFC 9110 §5.5).
+      def stripped(value)
+        value.is_a?(String) && value.match?(SPACED) ? value.strip : value
+      rescue ArgumentError # invalid bytes
+        value.b.strip
+      end
+      private_class_method :stripped
 
       # @return [String, nil] all lines of a list field
       def combined(value)

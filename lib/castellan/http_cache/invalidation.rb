@@ -6,6 +6,10 @@ module Castellan
   class HTTPCache
     # Invalidates stored responses after an unsafe request (RFC 9111 §4.4, RFC 9875 §2.2.1, §3).
     module Invalidation
+      ABSOLUTE = %r{\Ahttps?://}i
+      DOT_SEGMENT = %r{/\.\.?(?:[/?#]|\z)}
+      private_constant :ABSOLUTE, :DOT_SEGMENT
+
       module_function
 
       # @param storage [Storage]
@@ -47,11 +51,13 @@ module Castellan
         nil
       end
 
-      # Avoids URI.join for simple paths: it rejects a base with characters that servers and applications
-      # accept.
+      # Avoids URI.join where nothing is to be resolved: it rejects characters that servers and applications accept.
       def resolve(request, reference)
-        path = reference.start_with?("/") && !reference.start_with?("//") && !reference.include?("/.")
-        path ? "#{request.origin}#{reference}" : URI.join(request.url, reference).to_s
+        unless reference.match?(DOT_SEGMENT)
+          return reference if reference.match?(ABSOLUTE)
+          return "#{request.origin}#{reference}" if reference.start_with?("/") && !reference.start_with?("//")
+        end
+        URI.join(request.url, reference).to_s
       end
       private_class_method :linked, :key, :resolve
     end

@@ -11,18 +11,20 @@ module Castellan
       # application's, if the client got a 304 instead
       Fetched = Struct.new(:response, :shared, :status)
       # A response for waiting requests, with the request fields that it depends on. outcome: :stored,
-      # :outdated or :refused (see {Storage#write}); :failed if a stale response replaces an error
+      # :outdated or :refused (see {Storage#write}); :failed if a stale response replaces an error, and
+      # :disconnected if the application could not reach its own server
       Shared = Struct.new(:stored, :names, :signature, :outcome) do
-        def shareable? = %i[stored failed].include?(outcome)
+        def shareable? = %i[stored failed disconnected].include?(outcome)
       end
       # Raised by an application that is a client of another server, while that server is down.
       DISCONNECTED = [SystemCallError, IOError, SocketError, Timeout::Error].freeze
       ERRORS = [500, 502, 503, 504].freeze
+      SUCCESSFUL = [200, 206].freeze # of a GET whose HEAD is 200
       CONDITIONS = %w[HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE HTTP_RANGE HTTP_IF_RANGE].freeze
       MOST_TAGS = 256
       UNVALIDATED_SECONDS = 600
       private_constant :UNVALIDATED_SECONDS
-      private_constant :DISCONNECTED, :ERRORS, :CONDITIONS, :MOST_TAGS
+      private_constant :DISCONNECTED, :ERRORS, :SUCCESSFUL, :CONDITIONS, :MOST_TAGS
 
       # @param app [#call]
       # @param storage [Storage]
@@ -105,28 +107,29 @@ module Castellan
         before.each { |name, value| value ? env[name] = value : env.delete(name) }
       end
 
-      def usable?(request, stored)
-        Reuse.instead_of_error?(request, stored, now)
+      def usable?(request, stored, disconnected: false)
+        Reuse.instead_of_error?(request, stored, now, disconnected: disconnected)
       end
 
       def instead_of_error(received)
         received.close
         outcome = "fwd=#{received.reason}; fwd-status=#{received.status}"
         Fetched.new(@reply.stored(received.request, received.found.stored, now, outcome: outcome),
-                    shared_failure(received.request, received.found))
+                    shared_failure(received.request, received.found, :failed))
       end
 
-      def shared_failure(request, found)
-        Shared.new(found.stored, found.names, Vary.signature(found.names, request.original), :failed)
+      def shared_failure(request, found, outcome)
+        Shared.new(found.stored, found.names, Vary.signature(found.names, request.original), outcome)
       end
 
       def failed(request, found, reason, error)
-        if usable?(request, found.stored)
+        disconnected = DISCONNECTED.any? { |type| error.is_a?(type) }
+        if usable?(request, found.stored, disconnected: disconnected)
           log(request, error)
           response = @reply.stored(request, found.stored, now, outcome: "fwd=#{reason}; detail=error")
-          return Fetched.new(response, shared_failure(request, found))
+          return Fetched.new(response, shared_failure(request, found, disconnected ? :disconnected : :failed))
         end
-        raise error unless found.stored.strict? && DISCONNECTED.any? { |type| error.is_a?(type) }
+        raise error unless found.stored.strict? && disconnected
 
         log(request, error)
         Fetched.new(@reply.gateway_timeout(request, "disconnected"))
@@ -164,7 +167,7 @@ module Castellan
       def freshen(received, found)
         stored = found.stored
         received.fields["date"] = HTTPDate.format(received.received_at) unless valid_date?(received.fields)
-        fields = HeaderFields.updated(stored.fields, received.fields, %w[set-cookie])
+        fields = HeaderFields.updated(stored.fields, received.fields, stored.fields.key?("set-cookie") ? [] : %w[set-cookie])
         fields["age"] = received.fields["age"] if received.fields.key?("age")
         policy = policy(received, stored.status, fields)
         tags = policy.storable? ? tags(received.request, fields, received.requested_at) : nil
@@ -335,7 +338,9 @@ module Castellan
         return head_alone(received, policy) if matching.empty? && received.reason != "bypass"
 
         matching = [] unless received.status == 200 && received.fields["set-cookie"].nil? # the other fields may be as personal
-        same, changed = matching.partition { |found| Validators.same_content?(received.fields, found.stored) }
+        same, changed = matching.partition do |found|
+          SUCCESSFUL.include?(found.stored.status) && Validators.same_content?(received.fields, found.stored)
+        end
         same.each { |found| freshen(received, found) }
         changed.each { |found| drop(received, found) }
         not_stored(received, policy)

@@ -4,6 +4,9 @@ module Castellan
   class HTTPCache
     # Decides whether a stored response may be used for a request (RFC 9111 §4, §5.2.1; RFC 5861).
     module Reuse
+      DEMANDS = %w[no-cache max-age max-stale min-fresh].freeze
+      private_constant :DEMANDS
+
       module_function
 
       # @param request [ClientRequest]
@@ -44,9 +47,12 @@ module Castellan
       end
 
       # @param (see decide)
+      # @param disconnected [Boolean] whether the origin server cannot be reached: a stale response needs no
+      #   `stale-if-error` then, unless the client limits its age (RFC 9111 §4.2.4)
       # @return [Boolean] whether the stale response may replace an error of the origin server (RFC 5861 §4)
-      def instead_of_error?(request, stored, now)
+      def instead_of_error?(request, stored, now, disconnected: false)
         return false if stored.strict? || !permitted?(request, stored) || !enough?(request, stored)
+        return true if disconnected && DEMANDS.none? { |name| request.control.key?(name) }
 
         seconds = [stored.if_error, request.control.seconds("stale-if-error") || 0].max
         seconds.positive? && -stored.remaining(now) <= seconds

@@ -14,7 +14,7 @@ module Castellan
     module Vary
       MOST_NAMES = 32
       LONGEST = 4_096 # bytes of a value that is normalized
-      EXACT = %w[cookie authorization user-agent].freeze
+      EXACT = %w[cookie authorization user-agent hx-prompt].freeze # free text
       TOKEN = /\A[!#$%&'*+\-.^_`|~0-9a-z]+\z/
       TOKENS = %r{\A[!#$%&*+\-.^_`|~0-9A-Za-z/;=, \t]*\z}
       CASELESS = %w[accept-encoding accept-language accept-charset].freeze
