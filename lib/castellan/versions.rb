@@ -35,6 +35,13 @@ module Castellan
     # @return [Boolean] whether the database is down
     def self.away?(error) = error.class.ancestors.any? { |one| AWAY.include?(one.name) }
 
+    # @param tables [Array<String>] tables without a version
+    # @return [String] what to write
+    def self.advice(tables)
+      "add castellan_versions #{tables.map { |table| table.to_sym.inspect }.join(", ")} to a migration, or correct the name; " \
+        "a view has no version: name its tables"
+    end
+
     # Autoloaded, because each needs a driver.
     autoload :PostgresReader, "castellan/versions/postgres_reader"
     autoload :PostgresSnapshot, "castellan/versions/postgres_snapshot"

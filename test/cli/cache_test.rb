@@ -31,6 +31,9 @@ class CacheCommandTest < Minitest::Test
       attribute(:loud, columns: [:title]) { |row| row.title.upcase }
     end
     map("/bytes") { run ->(_env) { [200, {}, [Castellan.cache.fetch("bytes", depends_on: [Post, "posts"]) { "bytes" }]] } }
+    map("/failing") do
+      run ->(env) { nil.page rescue [500, { "set" => (env["sinatra.error"] = $!).class.name }, []] }
+    end
     map("/http") do
       use Castellan::HTTPCache
       run ->(_env) { [200, { "cache-control" => "max-age=60" }, ["http"]] }
@@ -81,6 +84,10 @@ class CacheCommandTest < Minitest::Test
 
   def test_a_refused_request_has_the_reason_of_its_error_document
     assert_match(/now: 400.*reason: Invalid include: author is not a relationship/m, explain("/posts?include=author"))
+  end
+
+  def test_an_error_page_has_the_exception_of_the_framework
+    assert_match(/now: 500.*reason: NoMethodError: undefined method/m, explain("/failing"))
   end
 
   def test_wrong_arguments_are_refused

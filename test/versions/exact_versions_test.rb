@@ -533,6 +533,13 @@ class ExactVersionsActiveRecordPostgresTest < Minitest::Test
     end
   end
 
+  def test_no_statement_is_prepared_if_the_configuration_says_so
+    source.establish_connection("#{url}#{url.include?("?") ? "&" : "?"}prepared_statements=false")
+    versions = Castellan::Versions::ExactVersions.new(source)
+    transaction { 6.times { assert versions.current([Castellan::Versions::Dependency.new("users")]) } }
+    assert_empty source.connection.select_values("SELECT name FROM pg_prepared_statements")
+  end
+
   private
 
   def in_another_shard(&)

@@ -101,6 +101,16 @@ class OwnConnectionTest < Minitest::Test
     assert_equal [1, before], [before.size, own_sessions]
   end
 
+  def test_no_thread_keeps_a_connection_of_the_pool
+    notified = Castellan::Versions::NotifiedVersions.new(Record)
+    eventually { notified.listening? }
+    @versions.install(%w[posts])
+    assert @versions.missing(%w[posts none]) == %w[none]
+    assert_equal 0, Record.connection_pool.stat[:busy]
+  ensure
+    notified&.close
+  end
+
   def test_another_pool_gets_another_connection
     version
     first = own_sessions
@@ -173,8 +183,7 @@ class OwnConnectionTest < Minitest::Test
     pool.unpin_connection!
   end
 
-  # In Rails 7.1, a thread that has asked the pool keeps its connection.
-  def version = @versions.current(POSTS).tap { Record.connection_pool.release_connection }
+  def version = @versions.current(POSTS)
 
   def without_pool(&block)
     Record.connection_pool.stub(:checkout, ->(*) { flunk "the pool was asked" }, &block)

@@ -97,8 +97,9 @@ module Castellan
         ["Castellan::HTTPCache", "  key: #{HTTPCache::ClientRequest.new(request.env).url}"]
       end
 
-      # Titles and details from the error document of a 4xx.
+      # The exception of an error page, or titles and details from the error document of a 4xx.
       def refusal_lines(answer)
+        return ["reason: #{answer.error.class}: #{answer.error.message.lines.first&.chomp}"] if answer.error
         return [] unless answer.status.between?(400, 499)
 
         errors = JSON.parse(answer.body)["errors"]
@@ -131,7 +132,7 @@ module Castellan
 
         missing = Castellan.cache.missing(tables)
         reason = "the version of a table cannot be read, or a transaction has written"
-        reason = "#{missing.join(", ")} has no version: add castellan_versions :#{missing.join(", :")}" if missing.any?
+        reason = "#{missing.join(", ")} has no version: #{Versions.advice(missing)}" if missing.any?
         lines << "  kept: not now: #{reason}"
       end
     end

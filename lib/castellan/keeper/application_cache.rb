@@ -4,7 +4,7 @@ module Castellan
   class Keeper
     # Caches the output of the application's own serializers until one of the tables they read changes.
     #
-    #   key = ["posts", params[:page].to_i]
+    #   key = ["posts", params[:page].to_s.to_i]
     #   Castellan.cache.fetch(key, depends_on: [Post, "comments"]) { PostSerializer.new(posts).to_json }
     #   fresh_when etag: Castellan.cache.etag(key, depends_on: [Post, "comments"])
     #
@@ -86,7 +86,7 @@ module Castellan
       def keys(key, depends_on, vary, notified, freshness)
         checked_part("the key", key)
         checked_part("vary:", vary) unless vary.nil?
-        raise ConfigurationError, "Castellan.cache.fetch needs a key, such as [\"posts\", params[:page].to_i], got #{key.inspect}" \
+        raise ConfigurationError, "Castellan.cache.fetch needs a key, such as [\"posts\", params[:page].to_s.to_i], got #{key.inspect}" \
           if key.nil? || key == "" || key == []
 
         dependencies = dependencies(depends_on)
@@ -122,8 +122,7 @@ module Castellan
 
       def hint_at(key, table)
         @log.call("castellan: Castellan.cache.fetch(#{[*key].first.inspect[0, 60]}) is not kept, because #{table} " \
-                  "has no version: add castellan_versions #{table.to_sym.inspect} to a migration, or correct " \
-                  "the name of the table")
+                  "has no version: #{Versions.advice([table])}")
       end
 
       def dependencies(given)
@@ -153,7 +152,8 @@ module Castellan
       end
 
       def refuse(given)
-        raise ConfigurationError, "depends_on: takes models and names of tables, such as [Post, \"comments\"], got #{given.inspect[0, 60]}"
+        raise ConfigurationError, "depends_on: takes models and names of tables, such as [Post, \"comments\"], " \
+                                  "got #{given.is_a?(Module) ? given : "a value of #{given.class}"}"
       end
 
       def checked_part(what, part)
@@ -162,7 +162,7 @@ module Castellan
 
         # ActionController::Parameters also responds to keys.
         write = ": write its id, or to_s"
-        write = ", which came from the request (?page[a]=1): convert the parameter, such as params[:page].to_i" \
+        write = ", which came from the request (?page[a]=1): convert the parameter, such as params[:page].to_s.to_i" \
           if part.respond_to?(:keys)
         raise ConfigurationError, "#{what} of Castellan.cache.fetch is made of strings, symbols, integers, booleans, " \
                                   "nil and arrays of them, got #{part.class}#{write}"

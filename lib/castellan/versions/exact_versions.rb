@@ -32,9 +32,10 @@ module Castellan
       private_constant :Statement, :LIMIT
 
       # @param source [Class, Object] ActiveRecord::Base or a subclass, or a Sequel::Database
-      # @param prepared [Boolean] false behind a pooler that does not support prepared statements
+      # @param prepared [Boolean, nil] false behind a pooler that does not support prepared statements; nil: true,
+      #   unless database.yml says `prepared_statements: false`
       # @param log [#call, nil] called once per database and outage if it fails; default standard error
-      def initialize(source, prepared: true, log: nil)
+      def initialize(source, prepared: nil, log: nil)
         @connections = RawConnections.for(source)
         @prepared = prepared
         @log = log || ->(line) { warn(line) }
@@ -145,7 +146,7 @@ module Castellan
       end
 
       def reader
-        @reader ||= (postgres? ? PostgresReader : SQLiteReader).new(prepared: @prepared)
+        @reader ||= (postgres? ? PostgresReader : SQLiteReader).new(prepared: @prepared.nil? ? @connections.prepared? : @prepared)
       end
 
       def postgres?

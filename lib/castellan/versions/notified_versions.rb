@@ -45,10 +45,10 @@ module Castellan
       # @param recheck [Numeric] seconds until a version is read again without a notification
       # @param poll [Numeric, nil] seconds until a version of tables without `notify: true` is read again,
       #   such as 0.01; nil: read it each time
-      # @param prepared [Boolean] see {ExactVersions}
+      # @param prepared [Boolean, nil] see {ExactVersions}
       # @param log [#call, nil] called once when the listening connection is lost; default standard error
       # @param connect [Hash, nil] arguments of PG.connect, if the application connects through a pooler
-      def initialize(source, recheck: 1, poll: nil, prepared: true, log: nil, connect: nil)
+      def initialize(source, recheck: 1, poll: nil, prepared: nil, log: nil, connect: nil)
         Store.check_ttl(recheck)
         Store.check_ttl(poll)
         @connections = RawConnections.for(source)

@@ -55,6 +55,9 @@ module Castellan
           RawConnections.dialect(model.connection_pool.db_config.adapter)
         end
 
+        # @return [Boolean] false with `prepared_statements: false` in database.yml, as behind some poolers
+        def prepared? = model.connection_pool.db_config.configuration_hash[:prepared_statements].to_s != "false"
+
         # @param other [Object] a model or dataset
         # @return [Boolean] whether its queries use the same connections, in the current role and shard
         def of?(other)
@@ -116,7 +119,9 @@ module Castellan
         # Runs the statements in one transaction.
         def execute(statements)
           in_role do
-            model.transaction { statements.each { |sql| model.connection_pool.with_connection { |connection| connection.execute(sql) } } }
+            model.connection_pool.with_connection do |connection|
+              connection.transaction { statements.each { |sql| connection.execute(sql) } }
+            end
           end
         end
 
@@ -131,10 +136,9 @@ module Castellan
           ::ActiveRecord::Base.connected_to(role: ::ActiveRecord.writing_role, prevent_writes: false, &block)
         end
 
+        # Threads without an executor, such as the one that listens, would never release a connection that they keep.
         def connected
-          return yield(model.connection.raw_connection) unless model.respond_to?(:with_connection)
-
-          model.with_connection do |connection|
+          model.connection_pool.with_connection do |connection|
             yield connection.raw_connection
           rescue StandardError
             drop_broken(connection)
@@ -181,6 +185,9 @@ module Castellan
         def dialect
           RawConnections.dialect(@database.database_type)
         end
+
+        # @return [Boolean]
+        def prepared? = true
 
         # @param model [Object] a model or dataset
         # @return [Boolean] whether it uses the same Sequel::Database
