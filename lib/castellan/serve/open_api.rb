@@ -192,24 +192,24 @@ module Castellan
         def operation(name, one, ok:, problems:, parameters: [], body: nil, relationship: nil)
           status, schema = ok
           content = schema ? response("Success", schema) : { "description" => "Success" }
-          problems = [*problems, *("401" if @authenticated)].sort.to_h do |code|
-            [code, { "$ref" => "#/components/responses/#{STATUSES.fetch(code)}" }]
-          end
           { "operationId" => [name, one.path.delete_prefix("/").gsub(PLAIN, "_"), relationship&.key].compact.join("-"),
             "tags" => [one.definition.type], **(parameters.empty? ? {} : { "parameters" => parameters }),
             **(body ? { "requestBody" => { "required" => true, "content" => content(body) } } : {}),
-            "responses" => { status => content, **problems } }
+            "responses" => { status => content, **problems(problems) } }
+        end
+
+        def problems(codes)
+          [*codes, *("401" if @authenticated)].sort.to_h { |code| [code, { "$ref" => "#/components/responses/#{STATUSES.fetch(code)}" }] }
         end
 
         def operations
           body = { "type" => "object", "required" => ["atomic:operations"],
                    "properties" => { "atomic:operations" => { "type" => "array", "items" => { "type" => "object" } } } }
           result = { "type" => "object", "properties" => { "atomic:results" => { "type" => "array", "items" => { "type" => "object" } } } }
-          problems = %w[400 403 404 409 422].to_h { |code| [code, { "$ref" => "#/components/responses/#{STATUSES.fetch(code)}" }] }
           { "operationId" => "operations",
             "requestBody" => { "required" => true, "content" => { Operations::MEDIA_TYPE => { "schema" => body } } },
             "responses" => { "200" => { "description" => "Success", "content" => { Operations::MEDIA_TYPE => { "schema" => result } } },
-                             "204" => { "description" => "Success" }, **problems } }
+                             "204" => { "description" => "Success" }, **problems(%w[400 403 404 409 422]) } }
         end
 
         def query(definition, list:)
