@@ -27,6 +27,7 @@ class CacheBenchmark
   ROUNDS, SECONDS = SHORT ? [1, 0.1] : [Integer(ENV.fetch("BENCH_ROUNDS", "12")), 0.5]
   ROUNDS_OF_A_SERVER = 4 # one process may be faster than the next
   CLIENTS = 10
+  VIEWERS = 1_000
   # Puma 8.0 loses responses when it moves a connection between threads (`Contest::LOST`); with spare threads
   # this is rare.
   THREADS = CLIENTS + 2
@@ -102,19 +103,22 @@ class CacheBenchmark
     tables
   end
 
-  # Ways that are compared follow one another, because a machine drifts. The first round warms up the process.
+  # Ways that are compared follow one another, because a machine drifts. The process is warmed up first: each viewer
+  # has the values that are cached, as far as they are.
   def measure(base_url, rounds, rates)
     compare(base_url)
     headers = WAYS.to_h { |way|
       [way.title, way.headers == :etag ? { "If-None-Match" => get(base_url, way.path, PLAIN)["etag"] } : way.headers]
     }
     families = WAYS.group_by { |way| root(way) }.values
-    (rounds + 1).times do |round|
-      families.shuffle.flat_map(&:shuffle).each do |way|
-        rate = rate(base_url, way, headers[way.title])
-        rates[way.title] << rate if round.positive?
-      end
-    end
+    families.flatten.each { |way| warm_up(base_url, way, headers[way.title]) }
+    rounds.times { families.shuffle.flat_map(&:shuffle).each { |way| rates[way.title] << rate(base_url, way, headers[way.title]) } }
+  end
+
+  def warm_up(base_url, way, headers)
+    return rate(base_url, way, headers) unless way.path.start_with?("/viewers/") && !SHORT
+
+    rate(base_url, way, headers, seconds: 20, max_requests: 2 * VIEWERS)
   end
 
   # @return [Way] the peer of its peers
@@ -152,9 +156,9 @@ class CacheBenchmark
     list.map { |post| JSON.parse(JSON.generate(post.except("read").sort.to_h).gsub(/"id":"(\d+)"/, '"id":\1')) }
   end
 
-  def rate(base_url, way, headers)
+  def rate(base_url, way, headers, seconds: SECONDS, max_requests: 1_000_000)
     writer = way.commits && fork { commit_always(way.commits) }
-    summary = Castellan::LoadTest.run("#{base_url}#{way.path}", clients: CLIENTS, seconds: SECONDS, max_requests: 1_000_000, timeout: 5,
+    summary = Castellan::LoadTest.run("#{base_url}#{way.path}", clients: CLIENTS, seconds: seconds, max_requests: max_requests, timeout: 5,
                                                                 headers: headers, expect: way.headers == :etag ? [304] : [200])
     abort summary.to_text if summary.failed > LOST
     summary.rate
