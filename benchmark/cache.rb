@@ -8,8 +8,7 @@
 #   rake bench:cache                 # writes benchmark/cache.md; about six minutes
 #   BENCH_SHORT=1 rake bench:cache   # only checks that it works and that the responses are equal
 #
-# Responses are parsed and compared before the measurement. Clients, Puma, PostgreSQL and Redis share the
-# machine.
+# Responses are parsed and compared before the measurement. wrk, Puma, PostgreSQL and Redis share the machine.
 require "etc"
 require "json"
 require "net/http"
@@ -21,10 +20,12 @@ require_relative "cache/library"
 require_relative "cache/cold_readers"
 require_relative "cache/writers"
 require_relative "support/interval"
+require_relative "support/wrk"
 
 class CacheBenchmark
   SHORT = ENV["BENCH_SHORT"] == "1"
-  ROUNDS, SECONDS = SHORT ? [1, 0.1] : [Integer(ENV.fetch("BENCH_ROUNDS", "12")), 0.5]
+  ROUNDS = SHORT ? 1 : Integer(ENV.fetch("BENCH_ROUNDS", "12"))
+  SECONDS = 1
   ROUNDS_OF_A_SERVER = 4 # one process may be faster than the next
   CLIENTS = 10
   VIEWERS = 1_000
@@ -35,7 +36,7 @@ class CacheBenchmark
   INCLUDE = "?include=author,comments"
   GZIP, PLAIN = %w[gzip identity].map { |coding| { "Accept-Encoding" => coding }.freeze }
   # Rails 7.2 turns YJIT on from Ruby 3.3.
-  MODES = { "interpreter" => nil, **(defined?(RubyVM::YJIT) ? { "YJIT" => "--yjit" } : {}) }.freeze
+  MODES = { "interpreter" => nil, **(defined?(RubyVM::YJIT) && !SHORT ? { "YJIT" => "--yjit" } : {}) }.freeze
   APPLICATION = File.expand_path("cache/config.ru", __dir__)
   TABLES = %w[posts authors comments readings].freeze
 
@@ -66,7 +67,7 @@ class CacheBenchmark
   BESIDE = { "Castellan, attribute of 1,000 viewers" => ["Rails, fragment with an attribute of 1,000 viewers (the story)", 20] }.freeze
 
   def run
-    needed = %i[postgres redis].reject { |name| Castellan::TestServers.available?(name) }
+    needed = %i[postgres redis wrk].reject { |name| Castellan::TestServers.available?(name) }
     abort "bench:cache needs #{needed.join(", ")}." if needed.any?
     @url = database
     env = { "DATABASE_URL" => @url, "REDIS_URL" => Castellan::TestServers.redis_url, "RAILS_ENV" => "production", "RAILS_LOG_LEVEL" => "fatal" }
@@ -118,7 +119,7 @@ class CacheBenchmark
   def warm_up(base_url, way, headers)
     return rate(base_url, way, headers) unless way.path.start_with?("/viewers/") && !SHORT
 
-    rate(base_url, way, headers, seconds: 20, max_requests: 2 * VIEWERS)
+    Castellan::LoadTest.run("#{base_url}#{way.path}", clients: CLIENTS, seconds: 20, max_requests: 2 * VIEWERS, headers: headers)
   end
 
   # @return [Way] the peer of its peers
@@ -137,6 +138,10 @@ class CacheBenchmark
     abort "#{other.first} is another document than #{documents.keys.first}" if other
     abort "no page of 60" unless documents.values.first.size == 60
     compare_constants(base_url)
+    %w[/constant-304 /castellan/notified].each do |path|
+      status = get(base_url, "#{path}#{INCLUDE}", "If-None-Match" => get(base_url, "#{path}#{INCLUDE}", PLAIN)["etag"], **PLAIN).code
+      abort "#{path}: #{status} instead of 304" unless status == "304"
+    end
   end
 
   # The constant answers have the bytes of Castellan's.
@@ -156,12 +161,9 @@ class CacheBenchmark
     list.map { |post| JSON.parse(JSON.generate(post.except("read").sort.to_h).gsub(/"id":"(\d+)"/, '"id":\1')) }
   end
 
-  def rate(base_url, way, headers, seconds: SECONDS, max_requests: 1_000_000)
+  def rate(base_url, way, headers)
     writer = way.commits && fork { commit_always(way.commits) }
-    summary = Castellan::LoadTest.run("#{base_url}#{way.path}", clients: CLIENTS, seconds: seconds, max_requests: max_requests, timeout: 5,
-                                                                headers: headers, expect: way.headers == :etag ? [304] : [200])
-    abort summary.to_text if summary.failed > LOST
-    summary.rate
+    Benchmarks::Wrk.rate("#{base_url}#{way.path}", clients: CLIENTS, seconds: SECONDS, headers: headers, lost: LOST)
   ensure
     Process.wait(writer) if writer && Process.kill(:KILL, writer)
   end
@@ -268,7 +270,7 @@ class CacheBenchmark
   def page
     ["# Layers of caching", "",
      "Written by `rake bench:cache`: Ruby #{RUBY_VERSION}, Rails #{ActiveRecord::VERSION::STRING}, #{Etc.nprocessors} processors. One " \
-     "Puma process with #{THREADS} threads, #{CLIENTS} clients, PostgreSQL and Redis on the same machine; 60 posts with " \
+     "Puma process with #{THREADS} threads, #{CLIENTS} clients of wrk, PostgreSQL and Redis on the same machine; 60 posts with " \
      "authors and comments. Castellan keeps documents in memory before Redis and answers before Rails' router; Rails' cache is a " \
      "RedisCacheStore. Answers are compared before anything is timed; #{ROUNDS} rounds in random order, and a new Puma every " \
      "#{ROUNDS_OF_A_SERVER} rounds. Medians; for shares " \

@@ -14,14 +14,15 @@ require "etc"
 require "json"
 require "net/http"
 require "castellan"
-require "castellan/load_test"
 require_relative "../test/support/servers"
+require_relative "support/wrk"
 
 class HTTPBenchmark
   SHORT = ENV["BENCH_SHORT"] == "1"
-  ROUNDS, SECONDS, CALLS = SHORT ? [1, 0.1, 100] : [5, 1, 100_000]
+  ROUNDS, SECONDS, CALLS = SHORT ? [1, 1, 100] : [12, 1, 100_000]
   CLIENTS = 10
   THREADS = CLIENTS + 2 # with spare threads, Puma 8.0 rarely loses a response (`Contest::LOST` of bench:serve)
+  LOST = 5
   CONFIG = File.expand_path("http/config.ru", __dir__)
   NGINX = "location / { proxy_pass http://backend; proxy_cache c; proxy_cache_valid 200 1h; }"
   CONDITION = { "If-None-Match" => "\"one\"" }.freeze
@@ -90,8 +91,7 @@ class HTTPBenchmark
   # @return [Float] requests per second
   def rate(name)
     _environment, _proxy, path, fields = WAYS.fetch(name)
-    Castellan::LoadTest::Run.new("#{@addresses[name]}#{path}", clients: CLIENTS, seconds: SECONDS, max_requests: 1_000_000,
-                                                               headers: fields, expect: [200, 304]).call.rate
+    Benchmarks::Wrk.rate("#{@addresses[name]}#{path}", clients: CLIENTS, seconds: SECONDS, headers: fields, lost: LOST)
   end
 
   def median(name)
@@ -127,8 +127,8 @@ class HTTPBenchmark
   def page
     versions = %w[puma rack rack-cache].map { |gem| "#{gem} #{Gem.loaded_specs[gem]&.version}" }.join(", ")
     ["# Hits of HTTP caches", "",
-     "Written by `rake bench:http`: Ruby #{RUBY_VERSION}, #{Etc.nprocessors} processors, #{versions}. #{CLIENTS} clients, closed " \
-     "loop, keep-alive; #{ROUNDS} rounds of #{SECONDS} s in turns, medians. One Puma with #{THREADS} threads; clients and servers on " \
+     "Written by `rake bench:http`: Ruby #{RUBY_VERSION}, #{Etc.nprocessors} processors, #{versions}. #{CLIENTS} connections of wrk, " \
+     "keep-alive; #{ROUNDS} rounds of #{SECONDS} s in turns, medians. One Puma with #{THREADS} threads; clients and servers on " \
      "the same machine, so a server that is faster than the clients shows their limit. The answers were compared first. Load of the " \
      "machine before the run: #{@load}.", "",
      "| way | requests/s | of the constant answer | rounds |", "|---|---|---|---|",

@@ -8,7 +8,7 @@ module Castellan
   # Installs what bin/test and bin/demo need: gems, and on Debian as root also servers.
   #
   #   Castellan::Installer.new.gems          # for the Gemfile here and that of each example
-  #   Castellan::Installer.new.servers       # PostgreSQL, Redis, memcached, Varnish, nginx, Chromium
+  #   Castellan::Installer.new.servers       # PostgreSQL, Redis, memcached, Varnish, nginx, Chromium, wrk
   #   Castellan::Installer.new.compile       # the C extension
   #
   # Needs only Ruby, Bundler and a C compiler. Installs missing gems into the system's directory if it is
@@ -22,7 +22,7 @@ module Castellan
     PROGRAMS = {
       "postgresql" => %w[postgres /usr/lib/postgresql/*/bin/postgres], "redis-server" => %w[redis-server], "memcached" => %w[memcached],
       "varnish" => %w[varnishd], "nginx" => %w[nginx], "haproxy" => %w[haproxy], "chromium" => %w[chromium], "sqlite3" => %w[sqlite3],
-      "varnish-modules" => %w[/usr/lib/*/varnish/vmods/libvmod_xkey.so]
+      "wrk" => %w[wrk], "varnish-modules" => %w[/usr/lib/*/varnish/vmods/libvmod_xkey.so]
     }.freeze
     POLICY = "/usr/sbin/policy-rc.d"
     RETRIES = 3
