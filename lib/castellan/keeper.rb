@@ -20,9 +20,8 @@ module Castellan
     MOST_REQUESTS = 2_000
     MOST_REPEATED = 200 # queries of an endpoint; the others take more steps
     MOST_VIEWERS = 4_000 # entries in memory, each with the values of one viewer in one document
-    LONGEST_VALUES = 4_096 # bytes of such an entry; larger ones are not kept
     UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
-    private_constant :LONGEST_SHAPE, :SPLICED, :UUID, :MOST_REQUESTS, :MOST_REPEATED, :MOST_VIEWERS, :LONGEST_VALUES
+    private_constant :LONGEST_SHAPE, :SPLICED, :UUID, :MOST_REQUESTS, :MOST_REPEATED, :MOST_VIEWERS
 
     # @param store [Object] see {Store.for}
     # @param versions [#current] see {Versions}
@@ -49,6 +48,7 @@ module Castellan
       @codings = (compress ? Cache::Compression.check(compress) : Cache::Compression.available).freeze
       forget_requests
       @viewer_values = BoundedCache.new(limit: MOST_VIEWERS)
+      @whole_tables = BoundedCache.new # dependencies by table
       @outage = Outage.new(@layer)
       @application_cache = ApplicationCache.new(store: store, versions: versions, revision: @revision, log: log)
     end
@@ -149,8 +149,9 @@ module Castellan
       return if elsewhere?(adapter.model)
 
       counted = column && adapter.dialect.name == :postgres && (value.is_a?(Integer) || (value.is_a?(String) && UUID.match?(value)))
-      dependency = counted ? Versions::Dependency.new(table, by: column.to_s, value: value) : Versions::Dependency.new(table)
-      versions(kind).current([dependency])
+      return versions(kind).current([Versions::Dependency.new(table, by: column.to_s, value: value)]) if counted
+
+      versions(kind).current(@whole_tables.fetch(table) { [Versions::Dependency.new(table)].freeze })
     end
 
     # @param plan [Plan::FetchPlan]
@@ -246,7 +247,7 @@ module Castellan
     # @return [Array, nil] parts of a cache key for the per-viewer values, see {Document::ViewerBlocks.versions}
     def viewer_versions(plan, viewer, kind, adapter)
       versions = Document::ViewerBlocks.versions(plan, viewer) { |*rows| version_of_rows(*rows, kind, adapter) }
-      versions && [address, *versions]
+      versions&.unshift(address)
     end
 
     # Inserts per-viewer values into the placeholders of a document.
@@ -259,24 +260,13 @@ module Castellan
       kept.sums ? Cache::SplicedGzip.fill(kept.body.unpack(blanks.cuts), kept.sums, values) : blanks.fill(kept.body, values)
     end
 
-    # Caches per-viewer values in this process, never in the store, if the resource declares their
-    # dependencies.
     # @param key [String] of the document's bytes
-    # @param versions [Array, nil] see {#viewer_versions}; contain the viewer's class and id
-    # @param blanks [Serialize::Blanks]
-    # @yieldreturn [Array<String>] the values, read from the database
-    # @return [Array<String>] JSON text for each of the blanks
-    def viewer_values(key, versions, blanks)
-      return yield unless versions
-
-      key = Cache::Key.for([key, versions])
-      ids, numbers, values = @viewer_values[key]
-      # A document that expires may be rendered again with other records under the same key.
-      return values if ids && ids == blanks.ids && numbers == blanks.numbers
-
-      values = yield
-      @viewer_values.fetch(key) { [blanks.ids, blanks.numbers, values.map(&:-@).freeze] } if values.sum(&:bytesize) <= LONGEST_VALUES
-      values
+    # @param versions [Array] see {#viewer_versions}; contain the viewer's class and id
+    # @param tag [String, nil] the document's, if it expires
+    # @return [ViewerValues]
+    def known_values(key, versions, tag = nil)
+      further = tag ? [tag, versions] : versions
+      @viewer_values.fetch([key, further]) { ViewerValues.new(Cache::Key.for([key, further])) }
     end
 
     # @param rendering [Document::Rendering]
@@ -318,7 +308,7 @@ module Castellan
     def versions(kind) = kind == :notified ? @versions : @exact
 
     # @return [String] the database and search path
-    def address = @exact.respond_to?(:address) ? @exact.address.join("/") : ""
+    def address = @exact.respond_to?(:address) ? @exact.address : ""
 
     def freshness(definition)
       definition.derive(:freshness) { Cache::Freshness.new(**definition.caching.to_h.except(:kind, :by)) }
@@ -383,6 +373,7 @@ module Castellan
 end
 
 require_relative "keeper/kept_statement"
+require_relative "keeper/viewer_values"
 require_relative "keeper/request_key"
 require_relative "keeper/source_digest"
 require_relative "keeper/revision"

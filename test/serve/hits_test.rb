@@ -288,11 +288,10 @@ class HitsTest < Minitest::Test
 
   def test_values_are_not_those_of_other_records_under_one_key
     blanks = [%w[1 2], %w[1 3]].map { |ids| Castellan::Serialize::Blanks.new("a1a1a*", [0, 0], ids) }
-    read = lambda do |of, versions|
-      Castellan.keeper.viewer_values("key", versions, of) { of.ids }
-    end
-    assert_equal [%w[1 2], %w[1 3], %w[1 2]], [blanks[0], blanks[1], blanks[0]].map { |of| read.call(of, [["User", 1], 1]) }
-    assert_equal %w[1 3], read.call(blanks[1], nil)
+    known = Castellan.keeper.known_values("key", [["User", 1], 1])
+    assert_same known, Castellan.keeper.known_values("key", [["User", 1], 1])
+    assert_equal [%w[1 2], %w[1 3], %w[1 2]], [blanks[0], blanks[1], blanks[0]].map { |of| known.values(of) { of.ids } }
+    assert_equal %w[1 2], known.values(blanks[0]) { flunk "they are known" }
   end
 
   def test_what_the_application_sets_for_a_request_is_in_the_key

@@ -449,12 +449,14 @@ module Castellan
       def plain_etag
         return digest if key.nil? || changeable?
 
-        tag = written.tag if definition.caching.expires_in
         return @keeper.etag(served_key, tag) if plan.holes.empty?
 
         personal = viewer_versions || Serialize::Blanks.joined(kept_form.blanks ? viewer_values : NO_VALUES)
         @keeper.etag(served_key, tag ? [tag, personal] : personal)
       end
+
+      # @return [String, nil] the digest of a document that expires
+      def tag = (written.tag if definition.caching.expires_in)
 
       # Stale bytes keep the entity tag of the version from which they were made.
       def served_key
@@ -480,7 +482,8 @@ module Castellan
         @viewer_values ||= begin
           blanks = kept_form.blanks
           read = -> { blanks.values(ViewerBlocks.for(plan, adapter), viewer) }
-          key ? @keeper.viewer_values(served_key, viewer_versions, blanks, &read) : read.call
+          known = @keeper.known_values(served_key, viewer_versions, tag) if key && viewer_versions
+          known ? known.values(blanks, &read) : read.call
         end
       end
 

@@ -114,15 +114,15 @@ module Castellan
       # @return [Array, nil] see {Keeper#viewer_versions}
       def viewer_versions(viewer) = @keeper.viewer_versions(@plan, viewer, @kind, @adapter)
 
-      # @param viewer [Object, nil]
       # @param written [Document::Rendering::Written]
-      # @param key [String] of the document
-      # @param versions [Array, nil] see {#viewer_versions}
+      # @param viewer [Object, nil]
+      # @param known [ViewerValues, nil] nil: read them
       # @return [Array<String>] JSON text for each of the document's blanks
-      def viewer_values(written, viewer, key, versions)
-        return NO_VALUES unless (blanks = written.blanks)
+      def viewer_values(written, viewer, known)
+        blanks = written.blanks or return NO_VALUES
+        return blanks.values(Document::ViewerBlocks.for(@plan, @adapter), viewer) unless known
 
-        @keeper.viewer_values(key, versions, blanks) { blanks.values(Document::ViewerBlocks.for(@plan, @adapter), viewer) }
+        known.values(blanks) { blanks.values(Document::ViewerBlocks.for(@plan, @adapter), viewer) }
       end
 
       private

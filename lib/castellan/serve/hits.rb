@@ -81,20 +81,23 @@ module Castellan
         fields = fields(env["HTTP_ACCEPT_ENCODING"], request_key, last)
         coding = fields.coding
         personal = request_key.personal?
-        versions = further = request_key.viewer_versions(viewer) if personal
-        if personal && versions.nil?
+        if personal && (versions = request_key.viewer_versions(viewer))
+          known = keeper.known_values(key, versions, expiring&.tag)
+          etag = known.etag(coding)
+        elsif personal
           kept = kept(keeper, request_key, key, coding, id, expiring) or return
-          values = request_key.viewer_values(kept, viewer, key, nil)
-          further = Serialize::Blanks.joined(values)
+          values = request_key.viewer_values(kept, viewer, nil)
+          joined = Serialize::Blanks.joined(values)
+          etag = keeper.etag(key, expiring ? [expiring.tag, joined] : joined, coding)
+        else
+          etag = last.etag(coding, expiring)
         end
-        further = [expiring.tag, further] if further && expiring
-        etag = further ? keeper.etag(key, further, coding) : last.etag(coding, expiring)
         headers = { "etag" => etag, "vary" => fields.validators["vary"], **(personal ? @private : @cache_control) }
         outcome = condition(env, etag)
         return [304, headers, []] if outcome == :not_modified
         return unless outcome == :proceed && (kept ||= kept(keeper, request_key, key, coding, id, expiring))
 
-        values ||= request_key.viewer_values(kept, viewer, key, versions) if personal
+        values ||= request_key.viewer_values(kept, viewer, known) if personal
         Endpoint.sent(headers, request_key.media_type, coding, keeper.filled(kept, values))
       end
 

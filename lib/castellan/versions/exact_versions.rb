@@ -65,7 +65,7 @@ module Castellan
       # @return [Boolean] whether its tables are in the database whose versions are read
       def of?(model) = @connections.of?(model)
 
-      # @return [Array<String>] the database and search path of the thread's queries, so that tenants share neither
+      # @return [String] the database and search path of the thread's queries, so that tenants share neither
       #   stale documents nor per-viewer values
       def address = @connections.address
 

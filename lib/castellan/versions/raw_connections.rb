@@ -72,14 +72,16 @@ module Castellan
 
         # Identifies a tenant: the database of the current role and shard, and the search path as set by
         # `schema_search_path=` on the thread's connection.
-        # @return [Array<String>] empty without a database for the role and shard
+        # @return [String] "" without a database for the role and shard
         def address
-          pool = model.connection_handler.retrieve_connection_pool(model.connection_specification_name,
-                                                                   role: model.current_role, shard: model.current_shard) or return []
-          config = pool.db_config.configuration_hash
+          pool = (usable_pool unless ActiveRecordThread.connected_elsewhere?) ||
+                 model.connection_handler.retrieve_connection_pool(model.connection_specification_name,
+                                                                   role: model.current_role, shard: model.current_shard) or return ""
           path = pool.active_connection?&.instance_variable_get(:@schema_search_path)
-          path = nil if path == DEFAULT_PATH # ActiveRecord's memo
-          [*config.values_at(:host, :port, :database), path || config[:schema_search_path] || config[:schema_order]].map(&:to_s)
+          of_pool, of_path, known = @address
+          return known if of_pool.equal?(pool) && of_path == path
+
+          (@address = [pool, path, address_of(pool, path)].freeze).last
         end
 
         # @yieldparam raw [PG::Connection, SQLite3::Database]
@@ -154,11 +156,23 @@ module Castellan
         # Tests with transactions may pin one connection for all threads.
         def held(pool) = pool.active_connection? || pool.instance_variable_get(:@pinned_connection)
 
-        # The pool of the default role and shard. `establish_connection` disconnects the pool that it
-        # replaces, and a forked process discards the pools of its parent.
-        def pool_of_new_threads
+        def address_of(pool, path)
+          config = pool.db_config.configuration_hash
+          path = nil if path == DEFAULT_PATH # ActiveRecord's memo
+          [*config.values_at(:host, :port, :database), path || config[:schema_search_path] || config[:schema_order]].join("\0").freeze
+        end
+
+        # `establish_connection` disconnects the pool that it replaces, and a forked process discards the pools of
+        # its parent.
+        def usable_pool
           pool = @pool
-          return pool if pool&.automatic_reconnect && !pool.discarded?
+          pool if pool&.automatic_reconnect && !pool.discarded?
+        end
+
+        # The pool of the default role and shard.
+        def pool_of_new_threads
+          pool = usable_pool
+          return pool if pool
 
           name = model.connection_specification_name
           @pool = model.connection_handler.retrieve_connection_pool(name, role: model.default_role, shard: model.default_shard) ||
@@ -195,8 +209,8 @@ module Castellan
           model.respond_to?(:db) && model.db.equal?(@database)
         end
 
-        # @return [Array<String>] see {ActiveRecordConnections#address}; the search path is that of the options
-        def address = @database.opts.values_at(:host, :port, :database, :search_path).map(&:to_s)
+        # @return [String] see {ActiveRecordConnections#address}; the search path is that of the options
+        def address = @database.opts.values_at(:host, :port, :database, :search_path).join("\0")
 
         # Reads from the server that datasets read from, because a replica may be behind.
         # @yieldparam raw [PG::Connection, SQLite3::Database]
