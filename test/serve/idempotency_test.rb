@@ -240,6 +240,6 @@ class IdempotencyInRedisTest < Minitest::Test
   def build_store
     url = Castellan::TestServers.redis_url
     RedisClient.new(url: url).call("FLUSHDB")
-    Castellan::Store::RedisStore.new(url: url)
+    Castellan::Store::RedisStore.new(url: url, timeout: 10) # on a slow machine, too
   end
 end
