@@ -14,7 +14,7 @@ module Castellan
   #
   # A run ends by seconds or repetitions, by `max_requests:`, and after 1,024 failures. The clients share one
   # process and one core; each request takes 45 to 100 µs of it, so a run measures at most 10 to 20 thousand
-  # requests per second. HTTP/1 without request bodies only.
+  # requests per second; for a faster server, use wrk. HTTP/1 without request bodies only.
   #
   # A closed loop slows down with its server, so its percentiles hide the waiting time of users ("coordinated
   # omission"): use them to compare endpoints, not to promise latencies.
