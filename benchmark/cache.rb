@@ -5,7 +5,7 @@
 # Posts with authors and comments, PostgreSQL, Redis, ten clients; constant bytes from the same Puma show the
 # limit.
 #
-#   rake bench:cache                 # writes benchmark/cache.md; about six minutes
+#   rake bench:cache                 # writes benchmark/cache.md; about a quarter of an hour
 #   BENCH_SHORT=1 rake bench:cache   # only checks that it works and that the responses are equal
 #
 # Responses are parsed and compared before the measurement. wrk, Puma, PostgreSQL and Redis share the machine.
@@ -67,7 +67,7 @@ class CacheBenchmark
   BESIDE = { "Castellan, attribute of 1,000 viewers" => ["Rails, fragment with an attribute of 1,000 viewers (the story)", 20] }.freeze
 
   def run
-    needed = %i[postgres redis wrk].reject { |name| Castellan::TestServers.available?(name) }
+    needed = %i[postgres redis].reject { |name| Castellan::TestServers.available?(name) }
     abort "bench:cache needs #{needed.join(", ")}." if needed.any?
     @url = database
     env = { "DATABASE_URL" => @url, "REDIS_URL" => Castellan::TestServers.redis_url, "RAILS_ENV" => "production", "RAILS_LOG_LEVEL" => "fatal" }

@@ -2,7 +2,7 @@
 
 # Compares hits of Castellan::HTTPCache with rack-cache, nginx, Varnish and constant bytes from the same Puma.
 #
-#   rake bench:http                 # writes benchmark/http.md; about two minutes
+#   rake bench:http                 # writes benchmark/http.md; about three minutes
 #   BENCH_SHORT=1 rake bench:http   # only checks that it works and that the responses are equal
 #
 # Also measures the middleware on a path that it does not cache. Clients and servers share the machine. Before

@@ -11,13 +11,15 @@ module Benchmarks
     # @param headers [Hash{String => String}]
     # @param lost [Integer] responses that may be missing
     # @return [Float]
-    # @raise [SystemExit] for a status other than 2xx and 3xx, and if more responses are missing
+    # @raise [SystemExit] for a status other than 2xx and 3xx, if more responses are missing, and without wrk
     def self.rate(url, clients:, seconds:, headers: {}, lost: 0)
       fields = headers.flat_map { |name, value| ["-H", "#{name}: #{value}"] }
       output = IO.popen(["wrk", "-t1", "-c#{clients}", "-d#{seconds}s", *fields, url], err: %i[child out], &:read)
       errors = output[/Socket errors: (.*)/, 1].to_s.scan(/\d+/).sum(&:to_i)
       abort "#{url}: #{output}" if !$?.success? || output.include?("Non-2xx") || errors > lost
       output[%r{Requests/sec:\s+([\d.]+)}, 1].to_f
+    rescue Errno::ENOENT
+      abort "This benchmark needs wrk; install Debian's package of that name."
     end
   end
 end

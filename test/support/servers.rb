@@ -32,11 +32,11 @@ module Castellan
     ATTEMPTS = 3
     BINARIES = {
       postgres: "postgres", redis: "redis-server", memcached: "memcached", varnish: "varnishd", nginx: "nginx", haproxy: "haproxy",
-      chromium: "chromium", wrk: "wrk"
+      chromium: "chromium"
     }.freeze
     PACKAGES = {
       postgres: "postgresql", redis: "redis-server", memcached: "memcached", varnish: "varnish", nginx: "nginx", haproxy: "haproxy",
-      chromium: "chromium", wrk: "wrk"
+      chromium: "chromium"
     }.freeze
     MODULES = { xkey: "/usr/lib/*/varnish/vmods/libvmod_xkey.so" }.freeze # Debian package varnish-modules
     CHROMIUM_SWITCHES = %w[

@@ -120,9 +120,8 @@ module Castellan
       # @return [Array<String>] JSON text for each of the document's blanks
       def viewer_values(written, viewer, known)
         blanks = written.blanks or return NO_VALUES
-        return blanks.values(Document::ViewerBlocks.for(@plan, @adapter), viewer) unless known
-
-        known.values(blanks) { blanks.values(Document::ViewerBlocks.for(@plan, @adapter), viewer) }
+        read = -> { blanks.values(Document::ViewerBlocks.for(@plan, @adapter), viewer) }
+        known ? known.values(blanks, &read) : read.call
       end
 
       private
