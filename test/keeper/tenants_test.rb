@@ -95,6 +95,7 @@ class TenantsTest < Minitest::Test
     Record.connection.execute("RESET search_path")
     Record.connection.instance_variable_set(:@schema_search_path, nil)
     before = versions.address
+    assert_match(/\A[[:print:]]+\z/, before) # part of what CommitVersions returns
     assert_equal '"$user", public', Record.connection.schema_search_path
     assert_equal before, versions.address
     within("one") { refute_equal before, versions.address }

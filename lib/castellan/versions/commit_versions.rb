@@ -48,11 +48,11 @@ module Castellan
 
         found = draw(keys) if found.size < keys.size || late.any?
         tokens = keys.map { |key| found[key] || (return nil) }
-        [*tokens, *address].join(".")
+        [*tokens, *@watched.values.map(&:address)].join(".")
       end
 
-      # @return [Array<String>] those of the databases of the watched models, see {ExactVersions#address}
-      def address = @watched.values.flat_map(&:address)
+      # @return [String] those of the databases of the watched models, see {ExactVersions#address}
+      def address = @watched.values.map(&:address).join
 
       # Sets new tokens; call it after the commit. Does not use {Store::FailSafe}, because a skipped write
       # would leave stale documents.

@@ -159,7 +159,7 @@ module Castellan
         def address_of(pool, path)
           config = pool.db_config.configuration_hash
           path = nil if path == DEFAULT_PATH # ActiveRecord's memo
-          [*config.values_at(:host, :port, :database), path || config[:schema_search_path] || config[:schema_order]].join("\0").freeze
+          [*config.values_at(:host, :port, :database), path || config[:schema_search_path] || config[:schema_order]].inspect.freeze
         end
 
         # `establish_connection` disconnects the pool that it replaces, and a forked process discards the pools of
@@ -210,7 +210,7 @@ module Castellan
         end
 
         # @return [String] see {ActiveRecordConnections#address}; the search path is that of the options
-        def address = @database.opts.values_at(:host, :port, :database, :search_path).join("\0")
+        def address = @database.opts.values_at(:host, :port, :database, :search_path).inspect
 
         # Reads from the server that datasets read from, because a replica may be behind.
         # @yieldparam raw [PG::Connection, SQLite3::Database]
