@@ -151,8 +151,12 @@ module Castellan
       counted = column && adapter.dialect.name == :postgres && (value.is_a?(Integer) || (value.is_a?(String) && UUID.match?(value)))
       return versions(kind).current([Versions::Dependency.new(table, by: column.to_s, value: value)]) if counted
 
-      versions(kind).current(@whole_tables.fetch(table) { [Versions::Dependency.new(table)].freeze })
+      versions(kind).current(whole_table(table))
     end
+
+    # @param table [String, Symbol]
+    # @return [Array<Versions::Dependency>] on all rows of the table
+    def whole_table(table) = @whole_tables.fetch(table) { [Versions::Dependency.new(table)].freeze }
 
     # @param plan [Plan::FetchPlan]
     # @return [BoundedCache] the memoized statements of the plan, by the shape of the scope

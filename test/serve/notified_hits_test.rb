@@ -14,14 +14,20 @@ module NotifiedHitsContract
     @url = Castellan::TestServers.postgres_url
     @other = PG.connect(@url)
     @other.exec("CREATE TABLE posts (id serial PRIMARY KEY, title text, sent_at timestamptz); " \
-                "INSERT INTO posts (title, sent_at) VALUES ('<one>', '2026-01-01 00:00:00Z')")
+                "INSERT INTO posts (title, sent_at) VALUES ('<one>', '2026-01-01 00:00:00Z'); " \
+                "CREATE TABLE marks (viewer_id int, post_id int)")
     connect
     @versions = Castellan::Versions::NotifiedVersions.new(source, recheck: 3600)
-    @versions.install(%w[posts])
+    @versions.install(%w[posts marks])
     eventually { @versions.listening? }
     Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: @versions)
     resource = resource_class
     @app = Castellan.app { resource resource, at: "posts" }
+    marked = marked_resource_class
+    @personal = Castellan.app do
+      resource marked, at: "posts"
+      authenticate { |env| Integer(env["HTTP_AUTHORIZATION"]) }
+    end
     3.times { get }
   end
 
@@ -66,10 +72,36 @@ module NotifiedHitsContract
     with_env("CASTELLAN" => "off") { @versions.stub(:unchanged?, ->(*) { flunk "the cache was asked" }) { assert_equal 200, get.first } }
   end
 
+  def test_values_of_a_viewer_are_read_again_after_a_write_of_any_program
+    3.times { assert_equal [false, false], [mine?(1), mine?(2)] }
+    silent { assert_equal [false, false], [mine?(1), mine?(2)] }
+    before = personal(1)[1]["etag"]
+    @other.exec("INSERT INTO marks VALUES (1, 1)")
+    eventually { mine?(1) }
+    silent { 2.times { assert_equal [true, false], [mine?(1), mine?(2)] } }
+    assert_equal 200, personal(1, "HTTP_IF_NONE_MATCH" => before).first
+    @other.exec("UPDATE posts SET title = 'two'")
+    eventually { personal(2)[2].include?("two") }
+    assert_equal [true, false], [mine?(1), mine?(2)]
+  end
+
+  def test_a_thread_sees_the_values_that_its_own_transaction_wrote
+    3.times { refute mine?(1) }
+    rolled_back do
+      run_sql("INSERT INTO marks VALUES (1, 1)")
+      assert_equal [true, false], [mine?(1), mine?(2)]
+    end
+    silent { refute mine?(1) }
+  end
+
   private
 
-  def get(**fields)
-    status, headers, body = @app.call(Rack::MockRequest.env_for("/posts", fields))
+  def get(**fields) = response(@app, fields)
+  def personal(viewer, **fields) = response(@personal, { "HTTP_AUTHORIZATION" => viewer.to_s, **fields })
+  def mine?(viewer) = JSON.parse(personal(viewer)[2])["data"].first["attributes"]["mine"]
+
+  def response(app, fields)
+    status, headers, body = app.call(Rack::MockRequest.env_for("/posts", fields))
     [status, headers, body.to_enum(:each).to_a.join]
   end
 
@@ -86,11 +118,22 @@ class NotifiedHitsOnActiveRecordTest < Minitest::Test
 
   class Post < Record; end
 
+  # Connects to the database of another role.
+  class Elsewhere < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
   class PostResource < Castellan::Resource
     model Post
     type "posts"
     attributes :title, :sent_at
     cache :notified
+  end
+
+  class MarkedResource < PostResource
+    per_viewer(:mine, version: :marks) do |_ids, viewer|
+      Record.connection.select_values("SELECT post_id FROM marks WHERE viewer_id = #{Integer(viewer)}")
+    end
   end
 
   def test_what_the_application_sets_for_a_thread_is_noticed
@@ -117,6 +160,24 @@ class NotifiedHitsOnActiveRecordTest < Minitest::Test
     Record.connection_handler.remove_connection_pool(Record.name, role: :reading)
   end
 
+  def test_another_role_has_values_of_its_own
+    3.times { refute mine?(1) }
+    url = another_database("behind")
+    Elsewhere.establish_connection(url)
+    Castellan::Versions::ExactVersions.new(Elsewhere).install(%w[posts marks])
+    Elsewhere.connection.execute("INSERT INTO marks VALUES (1, 1)")
+    Record.connection_handler.establish_connection(url, owner_name: Record, role: :reading)
+    ActiveRecord::Base.connected_to(role: :reading) do
+      3.times { assert mine?(1) }
+      PG.connect(url) { |other| other.exec("DELETE FROM marks") }
+      refute mine?(1)
+    end
+    3.times { refute mine?(1) }
+  ensure
+    Record.connection_handler.remove_connection_pool(Record.name, role: :reading)
+    Elsewhere.remove_connection
+  end
+
   def test_another_connection_of_the_model_is_noticed
     url = another_database("moved")
     Post.establish_connection(url)
@@ -131,13 +192,15 @@ class NotifiedHitsOnActiveRecordTest < Minitest::Test
   def another_database(title)
     Castellan::TestServers.postgres_url.tap do |url|
       PG.connect(url) do |other|
-        other.exec("CREATE TABLE posts (id serial PRIMARY KEY, title text, sent_at timestamptz)")
+        other.exec("CREATE TABLE posts (id serial PRIMARY KEY, title text, sent_at timestamptz); " \
+                   "CREATE TABLE marks (viewer_id int, post_id int)")
         other.exec_params("INSERT INTO posts (title) VALUES ($1)", [title])
       end
     end
   end
 
   def resource_class = PostResource
+  def marked_resource_class = MarkedResource
   def source = Record
   def disconnect = Record.remove_connection
   def run_sql(sql) = Record.connection.execute(sql)
@@ -210,6 +273,14 @@ class NotifiedHitsOnSequelTest < Minitest::Test
       type "posts"
       attributes :title, :sent_at
       cache :notified
+    })
+  end
+
+  def marked_resource_class
+    marks = @db[:marks]
+    self.class.send(:remove_const, :MarkedResource) if self.class.const_defined?(:MarkedResource, false)
+    self.class.const_set(:MarkedResource, Class.new(self.class::PostResource) {
+      per_viewer(:mine, version: :marks) { |_ids, viewer| marks.where(viewer_id: viewer).select_map(:post_id) }
     })
   end
 end

@@ -43,6 +43,14 @@ module Castellan
         [identity, *found] unless found.include?(:unknown)
       end
 
+      # @return [Array<String, Symbol>, nil] the tables on whose versions the values depend besides the viewer; nil if
+      #   they depend on something else
+      def tables(plan)
+        declared = plan.holes.map(&:version)
+        declared unless declared.empty? || declared.any? { |version| version.nil? || version.is_a?(Hash) || version.respond_to?(:call) }
+      end
+
+      # @return [Array, nil] the viewer's class and id; nil without an id that can be part of a cache key
       def identity(viewer)
         id = id(viewer)
         [viewer.class.name, CustomCode.part(id)] if viewer.nil? || (viewer.class.name && !id.nil?)
@@ -73,7 +81,7 @@ module Castellan
         raise ConfigurationError, "per_viewer #{attribute.name.inspect} must return ids or a Hash of id to value, got #{got} " \
                                   "(#{attribute.location})"
       end
-      private_class_method :identity, :id, :version, :block, :refuse
+      private_class_method :id, :version, :block, :refuse
     end
   end
 end

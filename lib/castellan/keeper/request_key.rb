@@ -5,7 +5,7 @@ module Castellan
     # Computes the cache key of a repeated request without planning or rendering the document.
     #
     #   request_key = RequestKey.for(keeper, rendering)   # => nil if the key depends on more
-    #   request_key.find(:all, viewer).key                # => as {Keeper#key}; nil: call that instead
+    #   request_key.find(:all, viewer).last.key           # => as {Keeper#key}; nil: call that instead
     #
     # Reads what may differ between requests: the version, the scope's identity and the surroundings of custom
     # code. Threads share it and may overwrite each other's memo; each uses the value that it computed or
@@ -18,10 +18,12 @@ module Castellan
       MOST_FIELDS = 8
       # Values, statement and dependencies, which follow from the identity of a scope.
       Located = Struct.new(:values, :statement, :dependencies)
-      # The last key of all rows in a {Rows::Scopes#default_context}, and what it was computed from. `reading`
-      # is that of {Versions::NotifiedVersions#reading}, else nil.
+      # The key and its entity tags, `last` (see {KeptStatement::Last}), and what they were computed from. `reading`
+      # is that of {Versions::NotifiedVersions#reading} in a {Rows::Scopes#default_context}, else nil.
       Found = Struct.new(:context, :escape, :surroundings, :located, :last, :connection, :versions, :reading)
-      private_constant :NO_VALUES, :Located, :Found
+      # The versions of the tables of per-viewer attributes, and a reading of each.
+      OfTables = Struct.new(:address, :tokens, :versions, :readings)
+      private_constant :NO_VALUES, :Located, :Found, :OfTables
 
       # @return [Plan::FetchPlan]
       # @return [String] the Content-Type of the document
@@ -51,13 +53,15 @@ module Castellan
         @statements = keeper.kept_statements(@plan)
         @media_type = rendering.media_type.freeze
         @codings = rendering.codings
+        @tables = Document::ViewerBlocks.tables(@plan)&.map { |table| keeper.whole_table(table) }
         @found = nil
+        @of_tables = nil
         @made = nil
       end
 
       # @param given [Object] :all, or the application's relation or dataset
       # @param viewer [Object, nil]
-      # @return [KeptStatement::Last, nil] the key and its entity tags; nil if a rendering is needed
+      # @return [Found, nil] its `last` is the key with its entity tags; nil if a rendering is needed
       def find(given, viewer)
         escape = Serialize.escape
         surroundings = @code.surroundings(viewer)
@@ -65,20 +69,21 @@ module Castellan
         unless context.nil?
           found = @found
           found = nil unless found && found.context.equal?(context) && found.escape.equal?(escape) && found.surroundings == surroundings
-          return found.last if found && (reading = found.reading) && found.connection == @scopes.connection_name &&
-                               found.versions.unchanged?(reading)
+          return found if found && (reading = found.reading) && found.connection == @scopes.connection_name &&
+                          found.versions.unchanged?(reading)
         end
         located = found ? found.located : located(identity(given)) or return
         versions = @keeper.versions_of(@kind, @adapter.model)
         version = versions&.current(located.dependencies) or return
         last = found.last if found && found.last.version == version
         reading = versions.reading(located.dependencies, version) if !context.nil? && versions.is_a?(Versions::NotifiedVersions)
-        return last if last && reading.nil?
+        return found if last && reading.nil? && found.reading.nil?
 
         last ||= located.statement.last(version, [located.values, @fixed, escape, surroundings])
-        connection = @scopes.connection_name
-        @found = Found.new(context, escape, surroundings, located, last, connection, versions, reading).freeze unless context.nil?
-        last
+        connection = @scopes.connection_name unless context.nil?
+        newer = Found.new(context, escape, surroundings, located, last, connection, versions, reading).freeze
+        @found = newer unless context.nil? || (found && reading.nil?)
+        newer
       end
 
       # @return [KeptStatement::Last, nil] the last result of {#find} for all rows in a default context
@@ -111,8 +116,19 @@ module Castellan
       # @return [Boolean] whether equal keys may stand for different bytes
       def varying? = @varying
 
+      # @param viewer [Object, nil]
+      # @param found [Found] the result of {#find} in this request
       # @return [Array, nil] see {Keeper#viewer_versions}
-      def viewer_versions(viewer) = @keeper.viewer_versions(@plan, viewer, @kind, @adapter)
+      def viewer_versions(viewer, found)
+        memoized = (@of_tables if found.reading) # then the thread uses the default database, outside of a transaction
+        if memoized&.readings&.all? { |reading| memoized.versions.noticed_none?(reading) }
+          identity = Document::ViewerBlocks.identity(viewer)
+          return identity && [memoized.address, identity, *memoized.tokens]
+        end
+        parts = @keeper.viewer_versions(@plan, viewer, @kind, @adapter)
+        note_tables(parts, found) if parts && @tables && found.reading
+        parts
+      end
 
       # @param written [Document::Rendering::Written]
       # @param viewer [Object, nil]
@@ -125,6 +141,13 @@ module Castellan
       end
 
       private
+
+      def note_tables(parts, found)
+        address, _identity, *tokens = parts
+        versions = found.versions
+        readings = @tables.zip(tokens).map { |dependencies, token| versions.reading(dependencies, token) }
+        @of_tables = OfTables.new(address, tokens, versions, readings).freeze if readings.all?
+      end
 
       # @return [Located, nil] nil until a rendering has memoized the statement and its parts
       def located(identity)

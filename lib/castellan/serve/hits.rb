@@ -30,9 +30,10 @@ module Castellan
       # @param request_key [Keeper::RequestKey]
       # @return [Array, nil] Rack's response; nil if a rendering is needed
       def call(env, viewer, id, scope, keeper, request_key)
-        last = request_key.find(scope, viewer) or return
-        return varying(env, viewer, id, keeper, request_key, last) if request_key.varying?
+        found = request_key.find(scope, viewer) or return
+        return varying(env, viewer, id, keeper, request_key, found) if request_key.varying?
 
+        last = found.last
         fields = fields(env["HTTP_ACCEPT_ENCODING"], request_key, last)
         outcome = condition(env, fields.etag)
         return [304, fields.validators.dup, []] if outcome == :not_modified
@@ -72,7 +73,8 @@ module Castellan
       end
 
       # Responds with a document that expires or has per-viewer values.
-      def varying(env, viewer, id, keeper, request_key, last)
+      def varying(env, viewer, id, keeper, request_key, found)
+        last = found.last
         key = last.key
         if request_key.expires_in
           expiring = keeper.kept_for_now(request_key.plan, key, request_key.expires_in)
@@ -81,7 +83,7 @@ module Castellan
         fields = fields(env["HTTP_ACCEPT_ENCODING"], request_key, last)
         coding = fields.coding
         personal = request_key.personal?
-        if personal && (versions = request_key.viewer_versions(viewer))
+        if personal && (versions = request_key.viewer_versions(viewer, found))
           known = keeper.known_values(key, versions, expiring&.tag)
           etag = known.etag(coding)
         elsif personal

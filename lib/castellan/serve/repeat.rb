@@ -26,7 +26,7 @@ module Castellan
       def call(env)
         tags = env["HTTP_IF_NONE_MATCH"]
         return unless env["SCRIPT_NAME"] == @script_name && env["HTTP_IF_MATCH"].nil? && (tags.nil? || tags == @etag) &&
-                      Keeper.unobserved? && @last.equal?(@request_key.find(:all, nil))
+                      Keeper.unobserved? && @last.equal?(@request_key.find(:all, nil)&.last)
         return [304, @fields.validators.dup, []] if tags
 
         kept = @memory.decoded(@key) { nil }

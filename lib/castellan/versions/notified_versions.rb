@@ -93,8 +93,15 @@ module Castellan
       # @param reading [Array] see {#reading}
       # @return [Boolean] whether {#current} would return the same version from memory
       def unchanged?(reading)
+        RawConnections::HOME.equal?(@connections.place_by_default) && noticed_none?(reading)
+      end
+
+      # Costs even less, where {#unchanged?} has just been true of another reading.
+      # @param reading [Array] see {#reading}
+      # @return [Boolean] see {#unchanged?}
+      def noticed_none?(reading)
         slot, known = reading
-        return false unless slot.known.equal?(known) && RawConnections::HOME.equal?(@connections.place_by_default)
+        return false unless slot.known.equal?(known)
 
         now_ns = Clock.monotonic_ns
         generation, _, read_ns, lasts_ns = known
