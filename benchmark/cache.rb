@@ -37,6 +37,8 @@ class CacheBenchmark
   GZIP, PLAIN = %w[gzip identity].map { |coding| { "Accept-Encoding" => coding }.freeze }
   # Rails 7.2 turns YJIT on from Ruby 3.3.
   MODES = { "interpreter" => nil, **(defined?(RubyVM::YJIT) && !SHORT ? { "YJIT" => "--yjit" } : {}) }.freeze
+  # As docs/caching.md advises: glibc otherwise returns the memory of responses to the system after each GC.
+  MALLOC = { "MALLOC_ARENA_MAX" => "2", "MALLOC_TRIM_THRESHOLD_" => "67108864" }.freeze
   APPLICATION = File.expand_path("cache/config.ru", __dir__)
   TABLES = %w[posts authors comments readings].freeze
 
@@ -64,6 +66,7 @@ class CacheBenchmark
     Way.new("Rails, the same in one query", "/rails/fragment_batched", {}),
     Way.new("Rails, document and Rack::Deflater", "/rails-gzip/document", GZIP), Way.new("Rails, 304", "/rails/not_modified", :etag)
   ].freeze
+  BY_DEFAULT = WAYS.select { |way| way.title.match?(/\Aconstant bytes\z|notified|table's version/) }.freeze
   BESIDE = { "Castellan, attribute of 1,000 viewers" => ["Rails, fragment with an attribute of 1,000 viewers (the story)", 20] }.freeze
 
   def run
@@ -71,7 +74,10 @@ class CacheBenchmark
     abort "bench:cache needs #{needed.join(", ")}." if needed.any?
     @url = database
     env = { "DATABASE_URL" => @url, "REDIS_URL" => Castellan::TestServers.redis_url, "RAILS_ENV" => "production", "RAILS_LOG_LEVEL" => "fatal" }
-    @tables = tables(env)
+    @tables = MODES.transform_values do |options|
+      all_rates({ **env, **MALLOC, "RUBYOPT" => [ENV["RUBYOPT"], options].compact.join(" ") }, WAYS)
+    end
+    @by_default = all_rates(env, BY_DEFAULT)
     @lag = lag
     @splice = splice
     @cold = cold
@@ -92,27 +98,24 @@ class CacheBenchmark
     end
   end
 
-  # @return [Hash{String => Hash{String => Array<Float>}}] requests per second in each round, by mode and title
-  def tables(env)
-    tables = MODES.transform_values { Hash.new { |all, title| all[title] = [] } }
+  # @return [Hash{String => Array<Float>}] requests per second in each round, by title
+  def all_rates(env, ways)
+    rates = Hash.new { |all, title| all[title] = [] }
     ROUNDS.times.each_slice(ROUNDS_OF_A_SERVER) do |rounds|
-      MODES.each do |mode, options|
-        with_mode = env.merge("RUBYOPT" => [ENV["RUBYOPT"], options].compact.join(" "))
-        Castellan::TestServers.puma(APPLICATION, env: with_mode, threads: THREADS) { |base_url| measure(base_url, rounds.size, tables[mode]) }
-      end
+      Castellan::TestServers.puma(APPLICATION, env: env, threads: THREADS) { |base_url| measure(base_url, rounds.size, ways, rates) }
     end
-    tables
+    rates
   end
 
-  # Ways that are compared follow one another, because a machine drifts. The process is warmed up first: each viewer
-  # has the values that are cached, as far as they are.
-  def measure(base_url, rounds, rates)
+  # Ways that are compared follow one another, because a machine drifts. The process is warmed up first, by all ways:
+  # each viewer has the values that are cached, as far as they are.
+  def measure(base_url, rounds, ways, rates)
     compare(base_url)
     headers = WAYS.to_h { |way|
       [way.title, way.headers == :etag ? { "If-None-Match" => get(base_url, way.path, PLAIN)["etag"] } : way.headers]
     }
-    families = WAYS.group_by { |way| root(way) }.values
-    families.flatten.each { |way| warm_up(base_url, way, headers[way.title]) }
+    WAYS.each { |way| warm_up(base_url, way, headers[way.title]) }
+    families = ways.group_by { |way| root(way) }.values
     rounds.times { families.shuffle.flat_map(&:shuffle).each { |way| rates[way.title] << rate(base_url, way, headers[way.title]) } }
   end
 
@@ -183,10 +186,13 @@ class CacheBenchmark
     body = NotifiedPostResource.render(query: { "include" => "author,comments" }, keeper: nil).b
     body = body.byteslice(0, 52_000)
     pieces = Castellan::Cache::SplicedGzip.compress([body.byteslice(0, 26_000), body.byteslice(26_000, 26_000)])
-    calls = SHORT ? 10 : 20_000
-    started_ns = Castellan::Clock.monotonic_ns
-    calls.times { Castellan::Cache::SplicedGzip.fill(pieces.bodies, pieces.sums, ["true"]) }
-    (Castellan::Clock.monotonic_ns - started_ns) / 1_000.0 / calls
+    calls = SHORT ? 10 : 2_000
+    rounds = Array.new(SHORT ? 1 : 15) do
+      started_ns = Castellan::Clock.monotonic_ns
+      calls.times { Castellan::Cache::SplicedGzip.fill(pieces.bodies, pieces.sums, ["true"]) }
+      (Castellan::Clock.monotonic_ns - started_ns) / 1_000.0 / calls
+    end
+    median(rounds)
   end
 
   # @return [Array<Float>] milliseconds from a commit until a process was notified of it
@@ -272,7 +278,8 @@ class CacheBenchmark
      "Written by `rake bench:cache`: Ruby #{RUBY_VERSION}, Rails #{ActiveRecord::VERSION::STRING}, #{Etc.nprocessors} processors. One " \
      "Puma process with #{THREADS} threads, #{CLIENTS} clients of wrk, PostgreSQL and Redis on the same machine; 60 posts with " \
      "authors and comments. Castellan keeps documents in memory before Redis and answers before Rails' router; Rails' cache is a " \
-     "RedisCacheStore. Answers are compared before anything is timed; #{ROUNDS} rounds in random order, and a new Puma every " \
+     "RedisCacheStore. Puma has #{MALLOC.map { |name, value| "`#{name}=#{value}`" }.join(" and ")}, as " \
+     "docs/caching.md advises. Answers are compared before anything is timed; #{ROUNDS} rounds in random order, and a new Puma every " \
      "#{ROUNDS_OF_A_SERVER} rounds. Medians; for shares " \
      "with their 95 % interval: a goal inside of it is not shown.", "",
      *@tables.flat_map { |mode, rates| table(mode, rates) }, *further, ""].join("\n")
@@ -314,6 +321,7 @@ class CacheBenchmark
     middle = @lag[@lag.size / 2]
     late = @lag[(@lag.size * 0.99).floor]
     ["## Further figures", "",
+     "- With the settings of glibc (interpreter): #{by_default}",
      "- A viewer's value in gzip of 52 kB: #{@splice.round(1)} µs (goal 10 µs: #{@splice <= 10 ? "reached" : "**not reached**"})",
      "- A notified version: #{middle.round(2)} ms from a commit until another process has noticed it (median; 99 %: #{late.round(2)} ms)",
      "- 64 simultaneous readers in 4 processes of what nobody has: #{@cold.first} computation (goal 1), with Rails' " \
@@ -321,6 +329,12 @@ class CacheBenchmark
      "- Resident memory for each byte in a MemoryStore (goal 1.15): " \
      "#{@memory.map { |size, bytes| "#{bytes.round(2)} with values of #{size} bytes" }.join(", ")}",
      "", "## Eight clients that write one table", "", *written]
+  end
+
+  def by_default
+    BY_DEFAULT.select(&:peer).map { |way|
+      "#{way.title}, #{(median(shares(@by_default, way.title, way.peer)) * 100).round} % of #{way.peer}"
+    }.join("; ")
   end
 
   TITLES = { floor: "floor: a trigger by hand that inserts a row", exact: "`castellan_versions`",
