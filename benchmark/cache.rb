@@ -38,7 +38,7 @@ class CacheBenchmark
   # Rails 7.2 turns YJIT on from Ruby 3.3.
   MODES = { "interpreter" => nil, **(defined?(RubyVM::YJIT) && !SHORT ? { "YJIT" => "--yjit" } : {}) }.freeze
   # As docs/caching.md advises: glibc otherwise returns the memory of responses to the system after each GC.
-  MALLOC = { "MALLOC_ARENA_MAX" => "2", "MALLOC_TRIM_THRESHOLD_" => "67108864" }.freeze
+  MALLOC = { "MALLOC_ARENA_MAX" => "2", "MALLOC_TRIM_THRESHOLD_" => "67108864", "MALLOC_MMAP_THRESHOLD_" => "33554432" }.freeze
   APPLICATION = File.expand_path("cache/config.ru", __dir__)
   TABLES = %w[posts authors comments readings].freeze
 
@@ -278,7 +278,7 @@ class CacheBenchmark
      "Written by `rake bench:cache`: Ruby #{RUBY_VERSION}, Rails #{ActiveRecord::VERSION::STRING}, #{Etc.nprocessors} processors. One " \
      "Puma process with #{THREADS} threads, #{CLIENTS} clients of wrk, PostgreSQL and Redis on the same machine; 60 posts with " \
      "authors and comments. Castellan keeps documents in memory before Redis and answers before Rails' router; Rails' cache is a " \
-     "RedisCacheStore. Puma has #{MALLOC.map { |name, value| "`#{name}=#{value}`" }.join(" and ")}, as " \
+     "RedisCacheStore. Puma has #{MALLOC.map { |name, value| "`#{name}=#{value}`" }.join(", ")}, as " \
      "docs/caching.md advises. Answers are compared before anything is timed; #{ROUNDS} rounds in random order, and a new Puma every " \
      "#{ROUNDS_OF_A_SERVER} rounds. Medians; for shares " \
      "with their 95 % interval: a goal inside of it is not shown.", "",

@@ -82,7 +82,7 @@ module Castellan
         last ||= located.statement.last(version, [located.values, @fixed, escape, surroundings])
         connection = @scopes.connection_name unless context.nil?
         newer = Found.new(context, escape, surroundings, located, last, connection, versions, reading).freeze
-        @found = newer unless context.nil? || (found && reading.nil?)
+        @found = newer unless context.nil? || (reading.nil? && found && found.last.equal?(last))
         newer
       end
 
