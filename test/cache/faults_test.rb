@@ -12,7 +12,7 @@ require_relative "random_settings"
 class CacheFaultsTest < Minitest::Test
   VIEWERS = %w[1 2 3].freeze
   SOAK = ENV.key?("CASTELLAN_SOAK")
-  ROUNDS = Castellan::TestHelpers.all? ? 3_000 : 120
+  ROUNDS = Castellan::TestHelpers.all? ? 1_000 : 120
   LARGE = SOAK || Castellan::TestHelpers.all?
   ANSWERS = if SOAK then 1_000_000
             else Castellan::TestHelpers.all? ? 100_000 : 4_000
