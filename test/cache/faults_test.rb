@@ -1,28 +1,17 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "rack"
-require "rack/mock_request"
-require "zlib"
-require "document/library"
-require_relative "random_settings"
+require_relative "compared_answers"
 
-# Random writes and reads, viewers with other permissions, and stores that fail or lie: no stale answer, no answer of another
-# viewer, no failed request. `bin/test --all` compares 100,000 answers among writes, and `rake soak` asks for 1,000,000 more.
+# Viewers with other permissions, and stores that fail or lie: no answer of another viewer, no failed request. `bin/test --all`
+# compares 40,000 answers to viewers, and `rake soak` 1,000,000.
 class CacheFaultsTest < Minitest::Test
-  VIEWERS = %w[1 2 3].freeze
-  SOAK = ENV.key?("CASTELLAN_SOAK")
+  include ComparedAnswers
+
   ROUNDS = Castellan::TestHelpers.all? ? 1_000 : 120
-  LARGE = SOAK || Castellan::TestHelpers.all?
   ANSWERS = if SOAK then 1_000_000
-            else Castellan::TestHelpers.all? ? 100_000 : 4_000
+            else Castellan::TestHelpers.all? ? 40_000 : 4_000
             end
-  # How many answers of each are compared in `bin/test --all`: 100,000 in all.
-  SETTINGS = {
-    RandomSettings::Tables => 35_000, RandomSettings::Partitions => 15_000, RandomSettings::Replicas => 20_000,
-    RandomSettings::Notifications => 15_000, RandomSettings::NotifiedPartitions => 15_000
-  }.freeze
-  ANSWERS_OF_A_ROUND = 8 # plain, gzip, fetch and 304, of two processes
 
   # A store that returns values of other keys, cut ones, and anything, now and then.
   class LyingStore
@@ -92,21 +81,7 @@ class CacheFaultsTest < Minitest::Test
   def teardown
     Castellan.keeper = @before
     @notified&.close
-    @setting&.stop
     @versions&.uninstall(Library::TABLES)
-  end
-
-  # Two processes answer as an application without a cache does, also to a client that sends the ETag of its last answer.
-  SETTINGS.each do |setting, answers|
-    define_method("test_random_writes_are_never_answered_stale_with_#{setting.name.demodulize.underscore}") do
-      @setting = setting.new(@rng, often: LARGE ? 10 : 5)
-      @app = app
-      keepers = @setting.versions.map { |versions| keeper(tiered, versions) }
-      rounds = LARGE ? (answers / @setting.places.size / ANSWERS_OF_A_ROUND.to_f).ceil : 30
-      stale = @setting.around { Array.new(rounds) { |number| stale_answers(keepers).map { |name| "#{name} in round #{number}" } } }
-      assert_empty stale.flatten, "SEED=#{@rng.seed}"
-      assert_operator @setting.unchanged.size, :<, 3, @setting.unchanged.inspect if LARGE
-    end
   end
 
   # pg_restore leaves the triggers enabled, but not ALWAYS: nothing is kept until they are installed again.
@@ -198,27 +173,14 @@ class CacheFaultsTest < Minitest::Test
 
   private
 
-  def library = @setting&.library || Library.active_record(:postgres)
-
   def command(program, *arguments)
     assert system(Castellan::TestServers.tool(program.to_s), *arguments, %i[out err] => File::NULL), program
   end
-
-  def redis
-    Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, timeout: 5, namespace: "faults-#{@rng.seed}-#{object_id}-")
-  end
-
-  def tiered = Castellan::Store::TieredStore.new(Castellan::Store::MemoryStore.new, redis)
 
   def store_of(name, port, timeout: 0.1)
     return Castellan::Store::MemcachedStore.new("127.0.0.1:#{port}", timeout: timeout) if name == :memcached
 
     Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:#{port}/0", timeout: timeout)
-  end
-
-  def keeper(store, versions = @versions)
-    lines = @lines = []
-    Castellan::Keeper.new(store: store, versions: versions, log: ->(line) { lines << line })
   end
 
   def notified
@@ -246,94 +208,5 @@ class CacheFaultsTest < Minitest::Test
     raise "#{status}: #{body.to_ary.join[0, 200]}" unless status == 200 && headers["content-encoding"] == (coding if Castellan.keeper)
 
     body.to_ary.join
-  end
-
-  # @return [Array<String>] see {#wrong_answers}
-  def stale_answers(keepers)
-    @setting.write if @rng.rand < 0.6
-    viewer = VIEWERS.sample(random: @rng)
-    keepers = keepers.shuffle(random: @rng)
-    @setting.places.flat_map do |place|
-      place.call do
-        right = fresh(viewer)
-        keepers.flat_map do |keeper|
-          Castellan.keeper = keeper
-          wrong_answers(viewer, right) + (revalidated?(viewer, right) ? [] : ["304"])
-        end
-      end
-    end
-  end
-
-  # @return [Array<String>] what differed from the document that is written anew
-  def wrong_answers(viewer, right = fresh(viewer))
-    articles = library.models::Article
-    bytes = Castellan.cache.fetch("titles", depends_on: articles, notified: @setting&.kind == :notified) { titles }
-    { "plain" => get(viewer) == right, "gzip" => get(viewer, "gzip") == right, "fetch" => bytes == titles }
-      .reject { |_, same| same }.keys
-  end
-
-  # Sends the ETag that the viewer has got last, from whatever process and server.
-  def revalidated?(viewer, right)
-    etag, bytes = (@seen ||= {})[viewer]
-    response = request(viewer, "HTTP_IF_NONE_MATCH" => etag)
-    return bytes == right if response.status == 304
-
-    @seen[viewer] = [response["etag"], response.body.b]
-    response.status == 200 && response.body.b == right
-  end
-
-  def titles = library.models::Article.order(:id).pluck(:title).join(",")
-
-  def fresh(viewer)
-    keeper = Castellan.keeper
-    Castellan.keeper = nil
-    get(viewer)
-  ensure
-    Castellan.keeper = keeper
-  end
-
-  def get(viewer, coding = nil)
-    response = request(viewer, "HTTP_ACCEPT_ENCODING" => coding)
-    raise "#{response.status}: #{response.body[0, 200]}" unless response.status == 200
-
-    coding && response["content-encoding"] ? Zlib.gunzip(response.body.b) : response.body.b
-  end
-
-  def request(viewer, **fields)
-    Rack::MockRequest.new(@app).get("/articles?include=author,tags", { "test.viewer" => viewer, **fields }.compact)
-  end
-
-  # Each viewer sees their own articles, and which of these they have read.
-  def app
-    articles = resource_named(:FaultsArticleResource) { |models| resource(models) }
-    articles = resource_named(:NotifiedFaultsArticleResource) { Class.new(articles) { cache :notified } } if @setting&.kind == :notified
-    read = resource_named(:MarkedArticleResource) { |models| marked(models) }
-    article = library.models::Article
-    Castellan.app do
-      resource articles, at: "articles"
-      resource read, at: "marked", scope: ->((author, _)) { article.where(author_id: author) }
-      authenticate { |env| env["test.viewer"] }
-    end
-  end
-
-  def resource_named(name)
-    models = library.models
-    models.const_defined?(name, false) ? models.const_get(name) : models.const_set(name, yield(models))
-  end
-
-  def marked(models)
-    Class.new(models::ArticleResource) do
-      type "articles"
-      cache :notified
-      per_viewer(:read) { |ids, (_, number)| ids.select { |id| ((id.to_i + number) % 9).even? } }
-    end
-  end
-
-  def resource(models)
-    Class.new(models::PersonalArticleResource) do
-      type "articles"
-      scope { |articles, viewer| articles.where(author_id: viewer) }
-      per_viewer(:read) { |ids, viewer| ids.select { |id| (id.to_i + viewer.to_i).odd? } }
-    end
   end
 end

@@ -12,7 +12,8 @@ module Castellan
     # Deleted from the environment, so that programs that a test starts do not take part in the run.
     DIRECTORY = ENV.delete("CASTELLAN_DIVIDED")
     # Each of these takes a minute or more. They start first, so that no process waits for one at the end.
-    LONGEST = %w[CacheFaultsTest DemoCommandTest RailsApiTest DetectUsersExampleTest].freeze
+    LONGEST = %w[RandomWritesTablesTest DemoCommandTest RandomWritesNotificationsTest RandomWritesReplicasTest DifferentialTest RailtieTest
+                 RandomWritesNotifiedPartitionsTest RandomWritesPartitionsTest RailsApiTest].freeze
 
     # @return [Boolean] whether this process claimed the class first; all processes run anonymous classes
     def self.mine?(test_class, directory = DIRECTORY)
