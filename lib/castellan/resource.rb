@@ -210,7 +210,8 @@ module Castellan
       #
       #   scope { |tasks, viewer| viewer ? tasks.where(team_id: viewer.team_ids) : tasks.none }
       #
-      # The block runs once per document. To hide nothing, return the relation unchanged.
+      # The block runs once per document. To hide nothing, return the relation unchanged. For the order of
+      # collections, declare {#sort} with `default:`; that of a scope with joins or a limit does not count.
       # @yieldparam relation [Object] the model's relation or dataset (`Task.all`, with its default scope)
       # @yieldparam viewer [Object, nil]
       # @yieldreturn [Object] a relation or dataset of the model; anything else raises
