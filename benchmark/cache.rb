@@ -237,24 +237,32 @@ class CacheBenchmark
     [castellan, rails]
   end
 
-  # @return [Hash{Integer => Float}] bytes of resident memory for each byte in a full MemoryStore, by the size of its values
+  # @return [Hash{Integer => Array(Float, Float)}] bytes of resident memory for each byte in a full MemoryStore, and in a Hash
+  #   of the same keys and values, by the size of the values
   def memory
     [1_024, 4_096, 52_000].to_h do |size|
-      reader, writer = IO.pipe
-      pid = fork { writer.write(bytes_for_each_byte(size)) && exit!(0) }
-      writer.close
-      [size, reader.read.to_f.tap { Process.wait(pid) }]
+      [size, [Castellan::Store::MemoryStore.new(max_bytesize: 1 << 40), {}].map { |store| bytes_for_each_byte(store, size) }]
     end
   end
 
-  def bytes_for_each_byte(size)
-    store = Castellan::Store::MemoryStore.new(max_bytesize: 1 << 40)
-    count = (SHORT ? 2 : 200) * 1_000_000 / size
-    GC.start
-    before = resident
-    count.times { |n| store.write_multi({ Castellan::Cache::Key.for([n]) => Random.bytes(size).freeze }) }
-    GC.start
-    (resident - before) / (count * size).to_f
+  def bytes_for_each_byte(store, size)
+    reader, writer = IO.pipe
+    pid = fork do
+      GC.start
+      before = resident
+      count = (SHORT ? 2 : 200) * 1_000_000 / size
+      count.times { |n| keep(store, Castellan::Cache::Key.for([n]), Random.bytes(size).freeze) }
+      GC.start
+      writer.write((resident - before) / (count * size).to_f)
+      writer.close
+      exit!(0)
+    end
+    writer.close
+    reader.read.to_f.tap { Process.wait(pid) }
+  end
+
+  def keep(store, key, bytes)
+    store.is_a?(Hash) ? store[key] = bytes : store.write_multi({ key => bytes })
   end
 
   def resident = Integer(File.read("/proc/self/statm").split[1]) * Etc.sysconf(Etc::SC_PAGESIZE)
@@ -327,7 +335,7 @@ class CacheBenchmark
      "- 64 simultaneous readers in 4 processes of what nobody has: #{@cold.first} computation (goal 1), with Rails' " \
      "RedisCacheStore #{@cold.last}",
      "- Resident memory for each byte in a MemoryStore (goal 1.15): " \
-     "#{@memory.map { |size, bytes| "#{bytes.round(2)} with values of #{size} bytes" }.join(", ")}",
+     "#{@memory.map { |size, (store, hash)| "#{store.round(2)} with values of #{size} bytes (in a Hash #{hash.round(2)})" }.join(", ")}",
      "", "## Eight clients that write one table", "", *written]
   end
 
