@@ -18,8 +18,8 @@ module Castellan
   #
   # Stores responses as their Cache-Control, CDN-Cache-Control or Expires allow, validates stale ones, and
   # deletes those that a successful POST, PUT, PATCH or DELETE changes. Never stores personal responses:
-  # `private`, `no-store`, responses with Set-Cookie, and those to requests with Authorization unless they
-  # permit it. docs/http.md describes every option and every section of the RFCs.
+  # `private`, `no-store`, responses with Set-Cookie or for which a session was used, and those to requests
+  # with Authorization unless they permit it. docs/http.md describes every option and every section of the RFCs.
   class HTTPCache
     SAFE = %w[GET HEAD OPTIONS TRACE PROPFIND REPORT SEARCH QUERY].freeze
     UNSHARED_SECONDS = 10
@@ -104,8 +104,8 @@ module Castellan
     # @param heuristic [Numeric, false] the fraction of the time since Last-Modified for which a response
     #   without explicit freshness is fresh (RFC 9111 §4.2.2); false for none
     # @param longest_heuristic [Numeric] limit of `heuristic:`, in seconds
-    # @param set_cookie [Symbol] :refuse never stores a response with Set-Cookie; :explicit stores one with
-    #   `public` or `s-maxage`, including its cookie
+    # @param set_cookie [Symbol] :refuse never stores a response with Set-Cookie, nor one for which the
+    #   application used a session; :explicit stores them with `public` or `s-maxage`, including the cookie
     # @param client_directives [Boolean] whether clients' Cache-Control and Pragma count; no-store always does
     # @param targeted [Array<String>] targeted fields, highest priority first (RFC 9213)
     # @param vary [Array<String>] request fields that all responses vary on, even those without Vary
@@ -234,7 +234,8 @@ module Castellan
     def lease(request, reason)
       return fetch_unless_stored(request, reason) unless @leases
 
-      @leases.hold(request) do |state|
+      stored = -> { (found = @storage.find(request)).stored && Reuse.decide(request, found.stored, now) == :hit }
+      @leases.hold(request, stored: stored) do |state|
         state == :unstored ? unshare(request) : fetch_unless_stored(request, reason, note: true)
       end
     end

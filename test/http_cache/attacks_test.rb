@@ -104,6 +104,8 @@ class HTTPCacheAttacksTest < Minitest::Test
     world.get("/", { "Forwarded" => "for=192.0.2.1;proto=https;by=10.0.0.1" })
     assert_predicate world.get("/", { "Forwarded" => 'for="[2001:db8::1]:80";proto=https;by=10.0.0.2' }), :hit?
     refute_predicate world.get("/", { "Forwarded" => "for=192.0.2.1;proto=http" }), :hit?
+    assert_equal true, world.cache.purge("https://example.org/")
+    refute_predicate world.get("/", { "Forwarded" => "for=192.0.2.1;proto=https;by=10.0.0.1" }), :hit?
   end
 
   # Field of the request, fields of the response: inner middlewares take credentials out of the environment.

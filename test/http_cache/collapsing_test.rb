@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "delegate"
 require "net/http"
 require "rack/files"
 require "support/cached_application"
@@ -342,6 +343,27 @@ class HTTPCacheCollapsingTest < Minitest::Test
     cache = Castellan::HTTPCache.new(application, store: shared_store.call, wait: 0.3)
     assert_equal 200, cache.call(read_env).first
     assert_operator Castellan::Clock.monotonic_ns - started, :<, 2_000_000_000
+  end
+
+  # The store failed when the lease was released.
+  def test_a_response_that_is_stored_is_not_waited_for
+    store = shared_store.call
+    Castellan::HTTPCache.new(->(_env) { [200, FRESH.dup, ["first"]] }, store: store, wait: 8).call(read_env)
+    request = Castellan::HTTPCache::ClientRequest.new(read_env)
+    leases = Castellan::HTTPCache::Storage.new(store).leases(8)
+    started = Castellan::Clock.monotonic_ns
+    leases.hold(request) do
+      assert_equal :waited, leases.hold(request, stored: -> { true }) { |state| state }
+    end
+    assert_operator Castellan::Clock.monotonic_ns - started, :<, 4_000_000_000
+  end
+
+  def test_an_interrupt_right_after_the_lease_was_taken_releases_it
+    store = Castellan::Store::FailSafe.for(shared_store.call, log: nil)
+    request = Castellan::HTTPCache::ClientRequest.new(read_env)
+    interrupted = Class.new(SimpleDelegator) { def acquire(...) = super && throw(:timeout) }.new(store)
+    catch(:timeout) { Castellan::HTTPCache::Leases.new(interrupted, seconds: 8).hold(request) { flunk } }
+    assert_equal :first, Castellan::HTTPCache::Leases.new(store, seconds: 8).hold(request) { |state| state }
   end
 
   def test_one_of_several_processes_validates_in_the_background

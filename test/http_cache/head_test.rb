@@ -24,6 +24,14 @@ class HTTPCacheHeadTest < Minitest::Test
     assert_equal [nil, nil], Array.new(2) { world.head["content-length"] }
   end
 
+  # Puma would send the length of an empty Array.
+  def test_the_body_is_no_array
+    cache = Castellan::HTTPCache.new(->(_env) { [200, { "cache-control" => "max-age=60" }, ["content"]] })
+    bodies = Array.new(2) { cache.call(Rack::MockRequest.env_for("http://example.org/", method: "HEAD")).last }
+    assert_equal [["content"], []], bodies.map(&:to_a)
+    refute_respond_to bodies.last, :to_ary
+  end
+
   def test_a_stale_one_is_validated_by_head
     world = world_with({})
     world.head

@@ -116,6 +116,40 @@ class HTTPCacheStoringTest < Minitest::Test
        },
        ["explicit freshness is stored for a cookie", FRESH, :hit, { request: { "Cookie" => "session=1" } }]
 
+  # The session that the application leaves in the environment, options of the cache, whether the second reader gets the response.
+  Session = Struct.new(:loaded?)
+  {
+    "used" => [Session.new(true), {}, false], "not read" => [Session.new(false), {}, true], "a Hash, as Roda makes it" => [{}, {}, false],
+    "used where the cache says explicit" => [Session.new(true), { set_cookie: :explicit }, true]
+  }.each do |name, (session, options, hit)|
+    define_method("test_a session that is #{name} #{"keeps the response private" unless hit}") do
+      world = Castellan::CachedApplication.new(**options) do |env|
+        env["rack.session"] = session
+        [200, { "cache-control" => "public, max-age=60", "etag" => '"a"' }, env["REQUEST_METHOD"] == "HEAD" ? [] : ["hello"]]
+      end
+      first = [world.get, world.head("/head")]
+      assert_equal [[false, false], [hit, hit]], [first, [world.get, world.head("/head")]].map { |answers| answers.map(&:hit?) }
+    end
+  end
+
+  def test_with_vary_cookie_the_response_of_a_session_is_its_own
+    world = Castellan::CachedApplication.new do |env|
+      env["rack.session"] = Session.new(true)
+      [200, { "cache-control" => "public, max-age=60", "vary" => "Cookie" }, [env["HTTP_COOKIE"]]]
+    end
+    answers = %w[a=1 a=1 a=2].map { |cookie| world.get("/", { "Cookie" => cookie }) }
+    assert_equal [["a=1", false], ["a=1", true], ["a=2", false]], answers.map { |answer| [answer.body, answer.hit?] }
+  end
+
+  def test_a_304_after_the_session_was_read_keeps_the_response_for_all
+    world = Castellan::CachedApplication.new { [200, { "cache-control" => "public, max-age=60", "etag" => '"a"' }, ["hello"]] }
+    world.get
+    world.later(70)
+    world.answer { |env| (env["rack.session"] = Session.new(true)) && [304, { "etag" => '"a"' }, []] }
+    assert_equal [200, "hello"], world.get.then { |answer| [answer.status, answer.body] }
+    assert_predicate world.get, :hit?
+  end
+
   KEPT = { "x-unknown" => "1", "content-type" => "text/plain", "content-language" => "de", "server" => "x", "link" => ["<a>", "<b>"],
            "cache-status" => "Inner; hit" }.freeze
   DROPPED = %w[connection keep-alive proxy-connection proxy-authenticate proxy-authentication-info proxy-authorization te
@@ -149,6 +183,21 @@ class HTTPCacheStoringTest < Minitest::Test
       assert_equal ["accept, origin", "a, origin"], vary.first
       assert_equal [%w[accept a]], vary.drop(1).uniq
     end
+  end
+
+  # As Rails sends it: a server takes the length from the path.
+  def test_a_file_without_content_length_gets_one
+    body = Class.new do
+      def to_path = __FILE__
+      def each = yield(File.binread(__FILE__))
+    end
+    cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.dup, body.new] })
+    lengths = Array.new(2) do
+      _, headers, sent = cache.call(Rack::MockRequest.env_for("http://example.org/"))
+      sent.each { |chunk| chunk }
+      headers["content-length"]
+    end
+    assert_equal [File.size(__FILE__).to_s] * 2, lengths
   end
 
   # A body with Transfer-Encoding is encoded already.

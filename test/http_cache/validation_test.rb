@@ -5,6 +5,20 @@ require "support/cache_rows"
 
 # RFC 9111 §4.3: validation; §4.3.2: conditions that the cache evaluates; §4.3.5: HEAD.
 class HTTPCacheValidationTest < Minitest::Test
+  def test_a_304_whose_body_cannot_be_closed_is_no_error
+    lines = StringIO.new
+    body = Class.new do
+      def each; end
+      def close = raise("cannot be closed")
+    end
+    cache = Castellan::HTTPCache.new(lambda { |env|
+      env["HTTP_IF_NONE_MATCH"] ? [304, { "etag" => '"a"' }, body.new] : [200, { "etag" => '"a"', "cache-control" => "no-cache" }, ["x"]]
+    })
+    answers = Array.new(2) { cache.call(Rack::MockRequest.env_for("http://example.org/", "rack.errors" => lines)) }
+    assert_equal [[200, ["x"]]] * 2, answers.map { |status, _, sent| [status, sent] }
+    assert_includes lines.string, "cannot be closed"
+  end
+
   MODIFIED = "Sun, 01 Feb 2026 08:00:00 GMT"
   LATER = "Sun, 01 Feb 2026 08:00:01 GMT"
   EARLIER = "Sun, 01 Feb 2026 07:59:59 GMT"

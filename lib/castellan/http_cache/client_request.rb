@@ -160,6 +160,7 @@ module Castellan
         present = FORWARDING.select { |name| env.key?(name) }
         present.push("REQUEST_URI") if absolute
         host = @authority
+        note_forwarded(bytes("HTTP_FORWARDED")) if env["HTTP_FORWARDED"]
         @authority = @authority.downcase
         rest = present.reject { |name| consumed?(name, bytes(name)) }
         @authority = @authority.delete_suffix(":#{PORTS[@scheme]}").delete_suffix(":")
@@ -182,6 +183,16 @@ module Castellan
         # A Host such as "example.org/a" would produce the URI of another path.
         parts << "host=#{host}" unless host == @authority && host.match?(AUTHORITY)
         @context = parts.join("\0")
+      end
+
+      # The proto and host of one element become part of the URI (RFC 7239 §4), so that a purge of the URI that clients
+      # see finds it. The field remains in the context, because some applications ignore it.
+      def note_forwarded(value)
+        return if value.include?(",")
+
+        proto, host = %w[proto host].map { |name| value[/(?:\A|;)\s*#{name}="?([^";\s]+)/i, 1]&.downcase }
+        @scheme = proto if PORTS.key?(proto)
+        @authority = host if host&.match?(AUTHORITY)
       end
 
       # The fields of one's own reverse proxy become part of the URI.

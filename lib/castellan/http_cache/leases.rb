@@ -13,8 +13,9 @@ module Castellan
     class Leases
       PREFIX = "castellan:http:1:lease:"
       PAUSE_SECONDS = 0.02
+      PAUSES = 10 # between two looks at the response
       UNSTORED = "unstored"
-      private_constant :PREFIX, :PAUSE_SECONDS, :UNSTORED
+      private_constant :PREFIX, :PAUSE_SECONDS, :PAUSES, :UNSTORED
 
       # @param store [Store::FailSafe] that supports leases
       # @param seconds [Numeric] the duration of a lease, and the longest wait of other processes
@@ -25,20 +26,21 @@ module Castellan
 
       # @param request [ClientRequest]
       # @param wait [Boolean] false: return nil, without yielding, if another process holds the lease
+      # @param stored [#call, nil] whether the response is stored, even though the lease has not ended: a failing
+      #   store may have kept it
       # @yieldparam state [Symbol] :first; :waited after the lease of another process; :unstored if the last
       #   response was not stored
       # @return [Object, nil] the value of the block
-      def hold(request, wait: true)
+      def hold(request, wait: true, stored: nil)
         lease = key(request)
         token = SecureRandom.hex(8)
+        taken = :unknown
         taken = @store.acquire(lease, token, ttl: @seconds)
-        return (yield wait_for(lease) if wait) if taken == false # nil: the store fails
+        return (yield wait_for(lease, stored) if wait) if taken == false # nil: the store fails
 
-        begin
-          yield :first
-        ensure
-          @store.compare_and_delete(lease, token) if taken
-        end
+        yield :first
+      ensure
+        @store.compare_and_delete(lease, token) if taken
       end
 
       # Notes that the response to this request was not stored.
@@ -54,12 +56,14 @@ module Castellan
         Cache::Key.for([PREFIX, request.group])
       end
 
-      def wait_for(lease)
+      def wait_for(lease, stored)
         until_ns = Clock.monotonic_ns + (@seconds * 1_000_000_000)
+        pauses = 0
         while (holder = @store.read_multi([lease])[lease]) && Clock.monotonic_ns < until_ns
           return :unstored if holder == UNSTORED
 
           sleep PAUSE_SECONDS
+          break if ((pauses += 1) % PAUSES).zero? && stored&.call
         end
         :waited
       end

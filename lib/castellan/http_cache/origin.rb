@@ -86,8 +86,19 @@ module Castellan
 
       # conditions: whether the client's own were not sent to the application
       Received = Struct.new(:request, :found, :reason, :status, :fields, :body, :requested_at, :received_at, :conditions) do
+        # The client gets another body, so that an error of this one does not concern it.
         def close
           body.close if body.respond_to?(:close)
+        rescue StandardError => error
+          request.env["rack.errors"]&.puts("castellan: a body that the HTTP cache does not send could not be closed: " \
+                                           "#{error.full_message(highlight: false)}")
+        end
+
+        # A framework sends Set-Cookie for a new or changed session, but not for one that the application has only read.
+        # @return [Boolean] whether the application has used the session of Rails, Rack or Roda
+        def session?
+          session = request.env["rack.session"]
+          !session.nil? && (!session.respond_to?(:loaded?) || session.loaded?)
         end
       end
       private_constant :Received
@@ -181,7 +192,7 @@ module Castellan
       def take(received)
         received.fields["date"] = HTTPDate.format(received.received_at) unless valid_date?(received.fields)
         received.fields.delete("content-length") if received.status == 204 # RFC 9110 §8.6
-        policy = policy(received, received.status, received.fields)
+        policy = policy(received, received.status, received.fields, session: received.session?)
         return head(received, policy) if received.request.head?
         return unstored(received, policy) unless policy.storable? && received.body.respond_to?(:each) && combinable?(received)
 
@@ -201,8 +212,8 @@ module Castellan
           (!received.request.original.key?("HTTP_IF_RANGE") || Parts.touch?(stored, received.fields))
       end
 
-      def policy(received, status, fields)
-        StoragePolicy.new(received.request, status, fields, @options, requested_at: received.requested_at,
+      def policy(received, status, fields, session: false)
+        StoragePolicy.new(received.request, status, fields, @options, session: session, requested_at: received.requested_at,
                                                                       received_at: received.received_at)
       end
 
@@ -287,7 +298,9 @@ module Castellan
       def streamed(received, policy)
         fetched = unmodified(received, policy) and return fetched
 
-        received.body = TeedBody.new(received.body, @options.max_body, size(received)) do |content|
+        length = size(received)
+        received.fields["content-length"] ||= length.to_s if length && received.status == 200 # of a file; the copy has no path
+        received.body = TeedBody.new(received.body, @options.max_body, length) do |content|
           store(received, policy, content.freeze) if complete?(received, content)
         end
         Fetched.new(forwarded(received))
@@ -337,7 +350,8 @@ module Castellan
         matching = received.found.all.select { |found| !found.stored.head? && reusable?(received, found) }
         return head_alone(received, policy) if matching.empty? && received.reason != "bypass"
 
-        matching = [] unless received.status == 200 && received.fields["set-cookie"].nil? # the other fields may be as personal
+        # Otherwise the other fields may be personal.
+        matching = [] unless received.status == 200 && received.fields["set-cookie"].nil? && !received.session?
         same, changed = matching.partition do |found|
           SUCCESSFUL.include?(found.stored.status) && Validators.same_content?(received.fields, found.stored)
         end

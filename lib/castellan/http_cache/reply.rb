@@ -5,8 +5,8 @@ module Castellan
     # Builds Rack responses from stored ones, and adds a cache's fields to the application's.
     class Reply
       LARGEST_AGE = 2**31 # RFC 9111 §1.2.2
-      # Not an Array: Puma would send "content-length: 0", but in a 304 that field has the length of the
-      # stored content (RFC 9110 §8.6).
+      # Not an Array: Puma would send "content-length: 0", but in a 304 and in the response to HEAD that field has
+      # the length of the content (RFC 9110 §8.6).
       NOTHING = [].freeze.each.freeze
       # Members of Cache-Status => outcomes of {Cache::Events}; the first match counts
       KINDS = { /\Ahit; ttl=-/ => :stale, /\Ahit/ => :hit, /fwd=(?:bypass|method)/ => :pass,
@@ -78,7 +78,7 @@ module Castellan
       # Ranges apply only to a GET whose response is 200 (RFC 9110 §14.2).
       # @return [Array(Integer, Array<String>)] status and body
       def selected(request, stored, fields)
-        return [stored.status, []] if request.head?
+        return [stored.status, NOTHING] if request.head?
 
         status, content = part(request.original, stored, fields) || [stored.status, stored.content]
         [status, content.empty? ? [] : [content]]

@@ -27,13 +27,15 @@ module Castellan
       # @param status [Integer]
       # @param fields [Hash] normalized
       # @param options [CacheOptions]
+      # @param session [Boolean] whether the application has used a session: like Set-Cookie
       # @param requested_at [Float] seconds since 1970
       # @param received_at [Float] seconds since 1970
-      def initialize(request, status, fields, options, requested_at:, received_at:)
+      def initialize(request, status, fields, options, requested_at:, received_at:, session: false)
         @request = request
         @status = status
         @fields = fields
         @options = options
+        @session = session
         @requested_at = requested_at
         @received_at = received_at
         @control = targeted || Directives.parse(fields["cache-control"])
@@ -98,8 +100,9 @@ module Castellan
         return false if NEEDED.intersect?(excluded + HeaderFields.connection(@fields))
         return false if @control.key?("must-understand") ? !UNDERSTOOD.include?(@status) : @control.key?("no-store")
         return false if @request.authorized? && !shareable?
+        return true if @options.set_cookie == :explicit && public?
 
-        @fields["set-cookie"].nil? || excluded.include?("set-cookie") || (@options.set_cookie == :explicit && public?)
+        (!@session || vary.include?("cookie")) && (@fields["set-cookie"].nil? || excluded.include?("set-cookie"))
       end
 
       # RFC 9111 §3.5.
