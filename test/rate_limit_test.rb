@@ -20,6 +20,13 @@ class RateLimitTest < Minitest::Test
     assert_match(/\A"default";r=0;t=\d+\z/, response["ratelimit"])
   end
 
+  def test_a_refused_head_has_no_body
+    limit(limit: 1)
+    get
+    response = get("REQUEST_METHOD" => "HEAD")
+    assert_equal [429, ""], [response.status, response.body]
+  end
+
   def test_responses_have_the_remaining_requests
     limit(limit: 3)
     response = get

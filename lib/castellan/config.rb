@@ -7,6 +7,8 @@ require_relative "errors"
 # still rendered.
 module Castellan
   @together = true
+  NOT_KEEPING = "Castellan.keep was not called; in Rails, config.castellan.cache_store is nil, as Rails.cache is until the initializers run"
+  private_constant :NOT_KEEPING
 
   class << self
     # @return [Keeper, nil] caches documents; nil before {Castellan.keep} is called

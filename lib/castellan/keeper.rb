@@ -279,7 +279,8 @@ module Castellan
       if Castellan.off? then "CASTELLAN=off"
       elsif SourceDigest.of(rendering.definition).nil? then "a class without a name cannot be told from another one in another process"
       elsif elsewhere?(rendering.adapter.model)
-        "#{rendering.adapter.table} is in another database than the one whose versions are read (Castellan.keep versions:)"
+        "#{rendering.adapter.table} is in another database than the one whose versions are read: pass versions: of that database to " \
+          "Castellan.keep, which caches the documents of one database"
       elsif key(rendering).nil? then unread(rendering)
       end
     end

@@ -70,7 +70,7 @@ module Castellan
     # @return [Array] Rack's response
     def call(env)
       counted = count(Rack::Request.new(env)) or return @app.call(env)
-      response = counted > @limit ? refused : @app.call(env)
+      response = counted > @limit ? refused(env) : @app.call(env)
       response[1].merge!("ratelimit-policy" => @policy, "ratelimit" => %(#{@label};r=#{[@limit - counted, 0].max};t=#{rest})) \
         unless response[1].frozen?
       response
@@ -109,11 +109,11 @@ module Castellan
       @period - (Time.now.to_i % @period)
     end
 
-    def refused
+    def refused(env)
       body = JSON.generate(errors: [{ status: "429", title: "Too many requests",
-                                      detail: "at most #{@limit} requests in #{@period} seconds; try again in #{rest} seconds" }])
+                                      detail: "the limit of #{@limit} in #{@period} seconds is reached; try again in #{rest} seconds" }])
       [429, { "content-type" => "application/vnd.api+json", "content-length" => body.bytesize.to_s, "retry-after" => rest.to_s,
-              "cache-control" => "no-store" }, [body]]
+              "cache-control" => "no-store" }, env["REQUEST_METHOD"] == "HEAD" ? [] : [body]]
     end
 
     def whole!(number)

@@ -25,7 +25,7 @@ module Castellan
   # | {CommitVersions} | changes through the ORM in processes that share the store | raw SQL, other programs |
   module Versions
     # Errors of a database that is down, by class name, because either ORM may not be loaded.
-    AWAY = %w[ActiveRecord::ConnectionNotEstablished ActiveRecord::ConnectionFailed
+    AWAY = %w[ActiveRecord::ConnectionNotEstablished ActiveRecord::ConnectionFailed ActiveRecord::NoDatabaseError
               Sequel::DatabaseConnectionError Sequel::DatabaseDisconnectError Sequel::PoolTimeout
               PG::ConnectionBad PG::UnableToSend PG::ConnectionException PG::AdminShutdown
               PG::CrashShutdown PG::CannotConnectNow PG::InsufficientResources SQLite3::BusyException SQLite3::LockedException].freeze

@@ -84,6 +84,21 @@ class InstallGeneratorTest < Minitest::Test
     end
   end
 
+  def test_a_resource_of_another_database_is_left_out
+    databases = %w[test development production].map { |name|
+      "#{name}:\n  primary: { adapter: sqlite3, database: library.sqlite3 }\n  events: { adapter: sqlite3, database: events.sqlite3 }\n"
+    }.join
+    record = "class EventsRecord < ActiveRecord::Base\n  self.abstract_class = true\n  connects_to database: { writing: :events }\nend\n"
+    resource = "class EventResource < Castellan::Resource\n  model ::Event\n  attributes :name\n  cache :exact\nend\n"
+    table = "Event.connection.create_table(:events) { |t| t.string :name }; "
+    with_app({ "config/database.yml" => databases, "app/models/events_record.rb" => record,
+               "app/models/event.rb" => "class Event < EventsRecord; end\n", "app/resources/event_resource.rb" => resource,
+               "app/resources/post_resource.rb" => CACHED }) do |run, dir|
+      assert_includes run.call("#{table}generate"), "left out: EventResource, in another database"
+      assert_includes one(dir, "add_castellan_versions"), "castellan_versions :posts, :tags, :users\n"
+    end
+  end
+
   private
 
   def with_app(files = {})

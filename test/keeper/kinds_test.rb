@@ -56,6 +56,15 @@ class KeeperKindsTest < Minitest::Test
     end
   end
 
+  # "database x is not currently accepting connections"
+  def test_a_closed_database_is_an_outage
+    resource = resource(:ClosedDatabaseResource) { cache :exact, stale_if_error: 60 }
+    before = document(resource).to_json
+    @versions.exact.stub(:current, ->(_, &failed) { failed.call(ActiveRecord::NoDatabaseError.new) && nil }) do
+      assert_equal before, document(resource).to_json
+    end
+  end
+
   def test_an_exact_document_is_never_stale
     resource = resource(:ExactTagResource) { cache :exact }
     document(resource).to_json

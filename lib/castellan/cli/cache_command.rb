@@ -128,7 +128,7 @@ module Castellan
       def fetch_lines(key, tables, digest)
         lines = ["Castellan.cache.fetch(#{key.inspect})", "  tables: #{tables.empty? ? "none" : tables.join(", ")}"]
         return lines + [*("  version: #{Castellan.cache.version(tables)}" if tables.any?), "  key: #{digest}"] if digest
-        return lines << "  kept: not now: Castellan.keep was not called" unless Castellan.keeper
+        return lines << "  kept: not now: #{NOT_KEEPING}" unless Castellan.keeper
 
         missing = Castellan.cache.missing(tables)
         reason = "the version of a table cannot be read, or a transaction has written"

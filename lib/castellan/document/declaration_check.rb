@@ -262,7 +262,9 @@ module Castellan
       def column!(adapter, name, what, location)
         return if adapter.columns.include?(name)
 
-        refuse("#{what}: #{adapter.table} has no column #{name}#{Nearest.hint(name, adapter.columns)}", location)
+        own_method = what == "attribute :#{name}" && adapter.model.method_defined?(name)
+        hint = ", but the model has the method: attribute(:#{name}) { |record| record.#{name} }" if own_method
+        refuse("#{what}: #{adapter.table} has no column #{name}#{hint || Nearest.hint(name, adapter.columns)}", location)
       end
 
       def refuse(text, location)

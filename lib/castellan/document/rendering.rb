@@ -280,7 +280,7 @@ module Castellan
 
       # @return [String, nil] why the document is currently not cached; nil if it is
       def not_kept
-        return "Castellan.keep was not called" unless @keeper
+        return NOT_KEEPING unless @keeper
         return "it is written anew inside Castellan.verify" if Document.verification
 
         @keeper.reason(self)

@@ -141,8 +141,8 @@ module Castellan
         table = model.table_name if model.respond_to?(:connection_pool) || model.respond_to?(:dataset)
         refuse(model) unless table
         if @versions.respond_to?(:of?) && !@versions.of?(model)
-          raise ConfigurationError, "depends_on: #{model.name} is in another database than the one whose versions are read " \
-                                    "(Castellan.keep versions:)"
+          raise ConfigurationError, "depends_on: #{model.name} is in another database than the one whose versions are read: name no " \
+                                    "table of it and set expires_in:, or pass versions: of that database to Castellan.keep"
         end
 
         return model.cti_tables.map { |one| of_table(one) } if model.respond_to?(:cti_tables) # Sequel's class table inheritance

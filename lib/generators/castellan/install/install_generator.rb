@@ -21,7 +21,9 @@ module Castellan
       end
 
       def write_migration
-        return say_status("versions", no_tables, :yellow) if tables.empty?
+        say_status("versions", "left out: #{elsewhere.map(&:name).join(", ")}, in another database than ActiveRecord::Base", :yellow) \
+          if elsewhere.any?
+        return say_status("versions", no_tables, :yellow) if lines.empty?
 
         migration_template "versions.rb.tt", "db/migrate/#{migration_name}.rb"
       end
@@ -42,11 +44,13 @@ module Castellan
       # @return [Array<String>] the arguments of each line; a table with a column of `cache by:` includes the
       #   column
       def lines
-        by = cached.flat_map { |resource| resource.definition.caching.by }.uniq
-        connection = ::ActiveRecord::Base.connection
-        tables.group_by { |table| by & connection.columns(table).map(&:name) }.map do |columns, names|
-          [*names.map { |table| table.match?(/\A[a-z_]\w*\z/) ? ":#{table}" : table.inspect },
-           *("by: %i[#{columns.join(" ")}]" if columns.any?)].join(", ")
+        @lines ||= begin
+          by = cached.flat_map { |resource| resource.definition.caching.by }.uniq
+          connection = ::ActiveRecord::Base.connection
+          tables.group_by { |table| by & connection.columns(table).map(&:name) }.map do |columns, names|
+            [*names.map { |table| table.match?(/\A[a-z_]\w*\z/) ? ":#{table}" : table.inspect },
+             *("by: %i[#{columns.join(" ")}]" if columns.any?)].join(", ")
+          end
         end
       end
 
@@ -56,10 +60,16 @@ module Castellan
         @tables ||= cached.flat_map { |resource| tables_of(resource) }.uniq.sort.reject { |table| versions.installed?([table]) }
       end
 
-      def cached
-        @cached ||= begin
+      def cached = declared.first
+
+      # @return [Array<Class>] resources whose tables ActiveRecord::Base's connection does not have
+      def elsewhere = declared.last
+
+      def declared
+        @declared ||= begin
           ::Rails.application.eager_load!
           Resource.descendants.select { |resource| resource.name && resource.declarations.model && resource.definition.caching }
+                  .partition { |resource| versions.of?(resource.declarations.model) }
         end
       end
 
