@@ -26,6 +26,10 @@ class CacheCommandTest < Minitest::Test
       type "plain"
       attributes :title
     end
+    class CurrentPostResource < PostResource
+      type "current"
+      scope { |posts, _| posts.where(Sequel.lit("? > 0", Process.clock_gettime(Process::CLOCK_REALTIME))) }
+    end
     class LoudPostResource < PostResource
       type "loud"
       attribute(:loud, columns: [:title]) { |row| row.title.upcase }
@@ -46,6 +50,7 @@ class CacheCommandTest < Minitest::Test
       resource PostResource
       resource PlainPostResource
       resource LoudPostResource
+      resource CurrentPostResource
     }
   RUBY
 
@@ -56,6 +61,11 @@ class CacheCommandTest < Minitest::Test
     assert_match(/^  content-encoding: gzip$/, output)
     assert_match(/^  document of PostResource$.*^    tables: posts$.*^    version: \S+$.*^    key: castellan:1:[\w-]{32}$/m, output)
     assert_match(%r{^GET /posts, again: 200, .*, 1 query$.*^  caches: form hit}m, output)
+  end
+
+  def test_keys_that_change_with_each_request_are_pointed_out
+    refute_includes explain("/posts"), "others than before"
+    assert_includes explain("/current"), "the keys are others than before"
   end
 
   def test_what_is_not_kept_has_a_reason

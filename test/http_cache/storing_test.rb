@@ -132,6 +132,15 @@ class HTTPCacheStoringTest < Minitest::Test
     end
   end
 
+  def test_a_streamed_body_that_uses_the_session_keeps_the_response_private
+    world = Castellan::CachedApplication.new do |env|
+      env["rack.session"] = session = Session.new(false)
+      body = Enumerator.new { |chunks| (session[:loaded?] = true) && chunks << "ada" }
+      [200, { "cache-control" => "public, max-age=60" }, body]
+    end
+    refute_predicate Array.new(2) { world.get }.last, :hit?
+  end
+
   def test_with_vary_cookie_the_response_of_a_session_is_its_own
     world = Castellan::CachedApplication.new do |env|
       env["rack.session"] = Session.new(true)

@@ -33,6 +33,12 @@ module Castellan
 
         def keyed(rendering, key) = @documents << [rendering, key]
         def fetched(*asked) = @fetches << asked
+
+        # @return [Array<String>] the keys of documents and of `Castellan.cache`
+        def keys = (@documents + @fetches).filter_map(&:last)
+
+        # @param before [Seen] an equal request
+        def other_keys?(before) = keys.any? && before.keys.any? && keys != before.keys
       end
       private_constant :Seen
 
@@ -76,7 +82,12 @@ module Castellan
 
         looks = seen.looks.map { |look| look_text(*look) }
         @out.puts "  caches: #{looks.empty? ? "none was read" : looks.join(", then ")}"
-        details(request, answer, seen).each { |line| @out.puts "  #{line}" } if time == "now"
+        return details(request, answer, seen).each { |line| @out.puts "  #{line}" } if time == "now"
+
+        @out.puts "  the keys are others than before: something in them changes with each request, such as the time in a scope" \
+          if seen.other_keys?(@before)
+      ensure
+        @before = seen
       end
 
       def look_text(layer, outcome, bytes, age)

@@ -301,7 +301,9 @@ module Castellan
         length = size(received)
         received.fields["content-length"] ||= length.to_s if length && received.status == 200 # of a file; the copy has no path
         received.body = TeedBody.new(received.body, @options.max_body, length) do |content|
-          store(received, policy, content.freeze) if complete?(received, content)
+          # The body may have used the session while it was sent.
+          later = policy(received, received.status, received.fields, session: received.session?)
+          store(received, later, content.freeze) if later.storable? && complete?(received, content)
         end
         Fetched.new(forwarded(received))
       end
