@@ -127,7 +127,7 @@ class DeclarationTest < Minitest::Test
 
   MISTAKES = {
     "did you mean title?" => -> { attributes :titel },
-    "articles has no column reload, but the model has the method: attribute(:reload) { |record| record.reload }" => -> { attribute :reload },
+    "articles has no column save, but the model has the method: attribute(:save) { |record| record.save }" => -> { attribute :save },
     "articles has no association auther (did you mean author?)" => -> { attribute :a, from: "auther.name" },
     "authors has no column nam (did you mean name?)" => -> { attribute :a, from: "author.nam" },
     "comments is a to-many association, and from: walks to-one associations only" => -> { attribute :a, from: "comments.body" },

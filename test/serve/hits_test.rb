@@ -3,7 +3,7 @@
 require "test_helper"
 require "active_record"
 require "i18n"
-require "tempfile"
+require "tmpdir"
 require "rack/mock_request"
 
 # A hit is the response that a rendering gives, for every viewer, coding, parameter and surrounding of the application.
@@ -151,8 +151,8 @@ class HitsTest < Minitest::Test
 
   def setup
     @keeper = Castellan.keeper
-    @file = Tempfile.new(["hits", ".sqlite3"])
-    Record.establish_connection(adapter: "sqlite3", database: @file.path)
+    @directory = Dir.mktmpdir # SQLite writes more files beside the database
+    Record.establish_connection(adapter: "sqlite3", database: File.join(@directory, "hits.sqlite3"))
     tables
     [Author, Letter].each(&:reset_column_information)
     fill
@@ -165,7 +165,7 @@ class HitsTest < Minitest::Test
   def teardown
     Castellan.keeper = @keeper
     Record.remove_connection
-    @file.close!
+    FileUtils.rm_rf(@directory)
   end
 
   def test_a_second_request_makes_no_rendering

@@ -3,7 +3,7 @@
 require "test_helper"
 require "active_record"
 require "rack/mock_request"
-require "tempfile"
+require "tmpdir"
 
 # Negotiation, validators and the entity tag allocate few objects beside the document.
 class RequestObjectsTest < Minitest::Test
@@ -24,8 +24,8 @@ class RequestObjectsTest < Minitest::Test
   end
 
   def setup
-    @file = Tempfile.new("castellan-objects")
-    Record.establish_connection(adapter: "sqlite3", database: @file.path)
+    @directory = Dir.mktmpdir # SQLite writes more files beside the database
+    Record.establish_connection(adapter: "sqlite3", database: File.join(@directory, "objects.sqlite3"))
     Record.connection.create_table(:letters) { |table| table.string(:title) && table.integer(:number) }
     Letter.table_name = "letters"
     Letter.insert_all!((1..30).map { |number| { title: "Letter #{number}", number: number } })
@@ -37,7 +37,7 @@ class RequestObjectsTest < Minitest::Test
 
   def teardown
     Record.remove_connection
-    @file.close!
+    FileUtils.rm_rf(@directory)
   end
 
   def test_a_page_allocates_few_objects_beside_its_document
