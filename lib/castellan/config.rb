@@ -7,7 +7,8 @@ require_relative "errors"
 # still rendered.
 module Castellan
   @together = true
-  NOT_KEEPING = "Castellan.keep was not called; in Rails, config.castellan.cache_store is nil, as Rails.cache is until the initializers run"
+  NOT_KEEPING = "Castellan.keep was not called; in Rails, config.castellan.cache_store is not set " \
+                "(Rails.cache is nil before the initializers run)"
   private_constant :NOT_KEEPING
 
   class << self

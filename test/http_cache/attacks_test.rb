@@ -108,6 +108,36 @@ class HTTPCacheAttacksTest < Minitest::Test
     refute_predicate world.get("/", { "Forwarded" => "for=192.0.2.1;proto=https;by=10.0.0.1" }), :hit?
   end
 
+  def test_the_host_of_forwarded_is_part_of_the_uri
+    world = Castellan::CachedApplication.new { [200, FRESH.dup, ["x"]] }
+    fields = { "Forwarded" => 'for=192.0.2.1;host="www.example.com";proto=https' }
+    world.get("/a", fields)
+    refute_predicate world.get("/a"), :hit?
+    refute_predicate world.get("/a", {}, env: { "HTTP_HOST" => "www.example.com", "rack.url_scheme" => "https" }), :hit?
+    assert_predicate world.get("/a", fields), :hit?
+    world.cache.purge("https://www.example.com/a")
+    refute_predicate world.get("/a", fields), :hit?
+  end
+
+  # Applications read these in different ways, so each is a context of its own.
+  ['for="a\\";for=";host =evil.com;by=x', "for=192.0.2.9;host =evil.com", 'for="x;host=evil.com"',
+   "for=1;host=evil.com, for=2"].each do |field|
+    define_method("test_forwarded: #{field} poisons nothing") do
+      world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [Rack::Request.new(env).base_url]] }
+      world.get("/", { "Forwarded" => field })
+      [{}, { "Forwarded" => "for=192.0.2.1" }, { "Forwarded" => "for=192.0.2.1, for=192.0.2.2" }].each do |fields|
+        assert_equal "http://example.org", world.get("/", fields).body
+      end
+    end
+  end
+
+  def test_other_fields_beside_forwarded_stay_in_the_context
+    world = Castellan::CachedApplication.new { [200, FRESH.dup, ["x"]] }
+    fields = { "Forwarded" => "for=192.0.2.1;proto=https" }
+    world.get("/", fields)
+    refute_predicate world.get("/", { **fields, "X-Forwarded-Proto" => "https" }), :hit?
+  end
+
   # Field of the request, fields of the response: inner middlewares take credentials out of the environment.
   [
     ["Authorization", FRESH], ["Cache-Control", FRESH],

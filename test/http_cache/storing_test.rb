@@ -118,6 +118,10 @@ class HTTPCacheStoringTest < Minitest::Test
 
   # The session that the application leaves in the environment, options of the cache, whether the second reader gets the response.
   Session = Struct.new(:loaded?)
+  LazyBody = Struct.new(:use) do
+    def each(&) = to_ary.each(&)
+    def to_ary = use.call && ["ada"]
+  end
   {
     "used" => [Session.new(true), {}, false], "not read" => [Session.new(false), {}, true], "a Hash, as Roda makes it" => [{}, {}, false],
     "used where the cache says explicit" => [Session.new(true), { set_cookie: :explicit }, true]
@@ -154,9 +158,30 @@ class HTTPCacheStoringTest < Minitest::Test
     world = Castellan::CachedApplication.new { [200, { "cache-control" => "public, max-age=60", "etag" => '"a"' }, ["hello"]] }
     world.get
     world.later(70)
-    world.answer { |env| (env["rack.session"] = Session.new(true)) && [304, { "etag" => '"a"' }, []] }
-    assert_equal [200, "hello"], world.get.then { |answer| [answer.status, answer.body] }
-    assert_predicate world.get, :hit?
+    world.answer { |env| (env["rack.session"] = Session.new(true)) && [304, { "etag" => '"a"', "x-user" => "ada" }, []] }
+    assert_equal [200, "hello", "ada"], world.get.then { |answer| [answer.status, answer.body, answer["x-user"]] }
+    assert_equal [true, nil], world.get.then { |answer| [answer.hit?, answer["x-user"]] }
+  end
+
+  # As Rails' template for Content-Security-Policy does; the id is the value of the cookie.
+  def test_a_nonce_that_is_the_id_of_the_session_keeps_the_response_private
+    session = Struct.new(:loaded?, :id).new(false, "secret")
+    hits = ["secret", "random", nil].map do |nonce|
+      world = Castellan::CachedApplication.new do |env|
+        env.merge!("rack.session" => session, "action_dispatch.content_security_policy_nonce" => nonce)
+        [200, { "cache-control" => "public, max-age=60", "content-security-policy" => "script-src 'nonce-#{nonce}'" }, ["hello"]]
+      end
+      Array.new(2) { world.get }.last.hit?
+    end
+    assert_equal [false, true, true], hits
+  end
+
+  def test_a_body_that_uses_the_session_when_it_is_read_keeps_the_response_private
+    world = Castellan::CachedApplication.new do |env|
+      env["rack.session"] = session = Session.new(false)
+      [200, { "cache-control" => "public, max-age=60" }, LazyBody.new(-> { session[:loaded?] = true })]
+    end
+    assert_equal ["ada", false], Array.new(2) { world.get }.last.then { |answer| [answer.body, answer.hit?] }
   end
 
   KEPT = { "x-unknown" => "1", "content-type" => "text/plain", "content-language" => "de", "server" => "x", "link" => ["<a>", "<b>"],

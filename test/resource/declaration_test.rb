@@ -127,7 +127,8 @@ class DeclarationTest < Minitest::Test
 
   MISTAKES = {
     "did you mean title?" => -> { attributes :titel },
-    "articles has no column save, but the model has the method: attribute(:save) { |record| record.save }" => -> { attribute :save },
+    "articles has no column save, but the model has a method of that name: write attribute(:save) { |record| record.save }" =>
+      -> { attribute :save },
     "articles has no association auther (did you mean author?)" => -> { attribute :a, from: "auther.name" },
     "authors has no column nam (did you mean name?)" => -> { attribute :a, from: "author.nam" },
     "comments is a to-many association, and from: walks to-one associations only" => -> { attribute :a, from: "comments.body" },

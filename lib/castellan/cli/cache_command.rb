@@ -38,7 +38,7 @@ module Castellan
         def keys = (@documents + @fetches).filter_map(&:last)
 
         # @param before [Seen] an equal request
-        def other_keys?(before) = keys.any? && before.keys.any? && keys != before.keys
+        def other_keys?(before) = before.keys.any? && (keys - before.keys).any?
       end
       private_constant :Seen
 
@@ -84,7 +84,7 @@ module Castellan
         @out.puts "  caches: #{looks.empty? ? "none was read" : looks.join(", then ")}"
         return details(request, answer, seen).each { |line| @out.puts "  #{line}" } if time == "now"
 
-        @out.puts "  the keys are others than before: something in them changes with each request, such as the time in a scope" \
+        @out.puts "  the keys have changed: something in them changes with each request, such as the time in a scope" \
           if seen.other_keys?(@before)
       ensure
         @before = seen

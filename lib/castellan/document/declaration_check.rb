@@ -262,8 +262,8 @@ module Castellan
       def column!(adapter, name, what, location)
         return if adapter.columns.include?(name)
 
-        own_method = what == "attribute :#{name}" && adapter.model.method_defined?(name)
-        hint = ", but the model has the method: attribute(:#{name}) { |record| record.#{name} }" if own_method
+        own_method = what == "attribute :#{name}" && adapter.model.method_defined?(name) && !adapter.association(name)
+        hint = ", but the model has a method of that name: write attribute(:#{name}) { |record| record.#{name} }" if own_method
         refuse("#{what}: #{adapter.table} has no column #{name}#{hint || Nearest.hint(name, adapter.columns)}", location)
       end
 

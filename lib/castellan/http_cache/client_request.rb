@@ -28,10 +28,15 @@ module Castellan
       WITHOUT_DEFAULT_PORT = /\A[a-z0-9.:\[\]_-]+(?<!:80|:443|:)\z/
       PORTS = { "http" => "80", "https" => "443" }.freeze
       PEERS = /(?:\A|;)\s*(?:for|by)=(?:"[^"]*"|[^;,]*)/i
+      # Without escapes and separators in quotes, which applications read in different ways.
+      PAIR = /(?:for|by|proto|host)=(?:"[^"\\;,]*"|[^"\\;,=\s]+)/i
+      ELEMENT = /\s*#{PAIR}(?:;\s*#{PAIR})*\s*/
+      FORWARDED_ELEMENT = /\A#{ELEMENT}\z/
+      FORWARDED_LIST = /\A#{ELEMENT}(?:,#{ELEMENT})*\z/
       NO_CACHE = Directives.parse("no-cache")
       NO_CONTEXT = ""
       private_constant :FORWARDING, :IDENTITY, :AUTHORITY, :WITHOUT_DEFAULT_PORT, :PORTS, :PEERS
-      private_constant :NO_CACHE, :NO_CONTEXT
+      private_constant :NO_CACHE, :NO_CONTEXT, :PAIR, :ELEMENT, :FORWARDED_ELEMENT, :FORWARDED_LIST
 
       # @return [Hash] Rack environment; the application may change it
       attr_reader :env
@@ -160,9 +165,10 @@ module Castellan
         present = FORWARDING.select { |name| env.key?(name) }
         present.push("REQUEST_URI") if absolute
         host = @authority
-        note_forwarded(bytes("HTTP_FORWARDED")) if env["HTTP_FORWARDED"]
+        forwarded = env["HTTP_FORWARDED"] && bytes("HTTP_FORWARDED")
+        note_forwarded(forwarded) if forwarded
         @authority = @authority.downcase
-        rest = present.reject { |name| consumed?(name, bytes(name)) }
+        rest = present.reject { |name| consumed?(name, bytes(name)) && !forwarded }
         @authority = @authority.delete_suffix(":#{PORTS[@scheme]}").delete_suffix(":")
         note_context(rest, host)
       end
@@ -179,16 +185,20 @@ module Castellan
       end
 
       def note_context(names, host)
-        parts = names.map { |name| "#{name}=#{name == "HTTP_FORWARDED" ? bytes(name).gsub(PEERS, "") : bytes(name)}" }
+        parts = names.map do |name|
+          value = bytes(name)
+          value = value.gsub(PEERS, "") if name == "HTTP_FORWARDED" && value.match?(FORWARDED_LIST)
+          "#{name}=#{value}"
+        end
         # A Host such as "example.org/a" would produce the URI of another path.
         parts << "host=#{host}" unless host == @authority && host.match?(AUTHORITY)
         @context = parts.join("\0")
       end
 
       # The proto and host of one element become part of the URI (RFC 7239 §4), so that a purge of the URI that clients
-      # see finds it. The field remains in the context, because some applications ignore it.
+      # see finds it. It remains in the context with all other fields, because some applications ignore it.
       def note_forwarded(value)
-        return if value.include?(",")
+        return unless value.match?(FORWARDED_ELEMENT)
 
         proto, host = %w[proto host].map { |name| value[/(?:\A|;)\s*#{name}="?([^";\s]+)/i, 1]&.downcase }
         @scheme = proto if PORTS.key?(proto)

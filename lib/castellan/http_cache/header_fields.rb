@@ -76,10 +76,9 @@ module Castellan
 
       # @param stored [Hash] fields of a stored response
       # @param fields [Hash] of a 304
-      # @param without [Array<String>] further names that are not updated
       # @return [Hash] the updated fields (RFC 9111 §3.2)
-      def updated(stored, fields, without = [])
-        stored.merge(storable(fields, without + KEPT))
+      def updated(stored, fields)
+        stored.merge(storable(fields, KEPT))
       end
     end
   end

@@ -20,11 +20,12 @@ module Castellan
       DISCONNECTED = [SystemCallError, IOError, SocketError, Timeout::Error].freeze
       ERRORS = [500, 502, 503, 504].freeze
       SUCCESSFUL = [200, 206].freeze # of a GET whose HEAD is 200
+      VALIDATING = %w[date age expires cache-control etag last-modified vary].freeze
       CONDITIONS = %w[HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE HTTP_RANGE HTTP_IF_RANGE].freeze
       MOST_TAGS = 256
       UNVALIDATED_SECONDS = 600
       private_constant :UNVALIDATED_SECONDS
-      private_constant :DISCONNECTED, :ERRORS, :SUCCESSFUL, :CONDITIONS, :MOST_TAGS
+      private_constant :VALIDATING, :DISCONNECTED, :ERRORS, :SUCCESSFUL, :CONDITIONS, :MOST_TAGS
 
       # @param app [#call]
       # @param storage [Storage]
@@ -98,8 +99,17 @@ module Castellan
         # @return [Boolean] whether the application has used the session of Rails, Rack or Roda
         def session?
           session = request.env["rack.session"]
-          !session.nil? && (!session.respond_to?(:loaded?) || session.loaded?)
+          !session.nil? && (!session.respond_to?(:loaded?) || session.loaded? || nonce?(session))
         end
+
+        # Rails' template for Content-Security-Policy sends the id of the session, for which it is not loaded.
+        def nonce?(session)
+          nonce = request.env["action_dispatch.content_security_policy_nonce"]
+          !nonce.to_s.empty? && session.respond_to?(:id) && session.id.to_s == nonce
+        end
+
+        # @return [Boolean] whether fields without a meaning for caches may be personal
+        def personal? = fields.key?("set-cookie") || session?
       end
       private_constant :Received
 
@@ -163,7 +173,7 @@ module Castellan
 
         others(received).each { |found| freshen(received, found) if Validators.strong?(received.fields, found.stored) }
         updated, excluded = freshen(received, received.found)
-        more = received.fields.slice("set-cookie", *excluded)
+        more = received.personal? ? received.fields.except("age", *HeaderFields::OF_CONTENT) : received.fields.slice(*excluded)
         response = @reply.stored(received.request, updated.stored, received.received_at, age: received.fields.key?("age"), more: more,
                                                                                          outcome: "fwd=#{received.reason}; fwd-status=304")
         Fetched.new(response, updated)
@@ -178,7 +188,9 @@ module Castellan
       def freshen(received, found)
         stored = found.stored
         received.fields["date"] = HTTPDate.format(received.received_at) unless valid_date?(received.fields)
-        fields = HeaderFields.updated(stored.fields, received.fields, stored.fields.key?("set-cookie") ? [] : %w[set-cookie])
+        news = received.personal? ? received.fields.slice(*VALIDATING, *@options.targeted_fields) : received.fields
+        news = received.fields if @options.set_cookie == :explicit && stored.fields.key?("set-cookie")
+        fields = HeaderFields.updated(stored.fields, news)
         fields["age"] = received.fields["age"] if received.fields.key?("age")
         policy = policy(received, stored.status, fields)
         tags = policy.storable? ? tags(received.request, fields, received.requested_at) : nil
@@ -199,7 +211,7 @@ module Castellan
         known = size(received)
         return unstored(received, policy) if known && known > @options.max_body
 
-        received.body.respond_to?(:to_ary) ? buffered(received, policy) : streamed(received, policy)
+        received.body.respond_to?(:to_ary) ? buffered(received) : streamed(received, policy)
       end
 
       # A part does not replace a whole response. The response to If-Range has few fields, so it is stored only
@@ -269,10 +281,11 @@ module Castellan
         @reply.forwarded(received.request, received.status, received.fields, received.body, "fwd=#{received.reason}#{"; stored" if stored}")
       end
 
-      def buffered(received, policy)
+      def buffered(received)
         content = read(received)
         received.body = content.empty? ? [] : [content]
-        return not_stored(received, policy) if content.bytesize > @options.max_body || !complete?(received, content)
+        policy = policy(received, received.status, received.fields, session: received.session?) # which the body may have used
+        return not_stored(received, policy) if content.bytesize > @options.max_body || !policy.storable? || !complete?(received, content)
 
         after(received, policy, store(received, policy, content))
       end
@@ -353,7 +366,7 @@ module Castellan
         return head_alone(received, policy) if matching.empty? && received.reason != "bypass"
 
         # Otherwise the other fields may be personal.
-        matching = [] unless received.status == 200 && received.fields["set-cookie"].nil? && !received.session?
+        matching = [] unless received.status == 200 && !received.personal?
         same, changed = matching.partition do |found|
           SUCCESSFUL.include?(found.stored.status) && Validators.same_content?(received.fields, found.stored)
         end

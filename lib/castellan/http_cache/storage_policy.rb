@@ -102,7 +102,7 @@ module Castellan
         return false if @request.authorized? && !shareable?
         return true if @options.set_cookie == :explicit && public?
 
-        (!@session || vary.include?("cookie")) && (@fields["set-cookie"].nil? || excluded.include?("set-cookie"))
+        excluded.include?("set-cookie") || (@fields["set-cookie"].nil? && (!@session || vary.include?("cookie")))
       end
 
       # RFC 9111 §3.5.
