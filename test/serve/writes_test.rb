@@ -182,6 +182,15 @@ module WritesContract
     assert_equal %w[1 2], linked(path)
   end
 
+  def test_an_id_that_is_longer_than_64_bits_is_404
+    ["9223372036854775808", "-9223372036854775808", "9" * 30].each do |id|
+      assert_equal 404, send_data("POST", "/posts/1/relationships/tags", [{ type: "tags", id: id }]).first.status
+      comments = { comments: { data: [{ type: "comments", id: id }] } }
+      assert_refused 404, "/data/relationships/comments/data/0",
+                     send_data("POST", "/posts", { type: "posts", attributes: { title: "Title" }, relationships: comments })
+    end
+  end
+
   # --- who may
 
   covers "update-resource-404-status", "update-resource-404-related", "create-responses-404-related"
