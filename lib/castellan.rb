@@ -95,8 +95,11 @@ end
 if defined?(Rails::Railtie)
   require_relative "castellan/railtie"
 else
-  # Rails may be loaded later. This file of ActiveSupport requires no other file, and is loaded only in a
-  # bundle with Rails.
-  require "active_support/lazy_load_hooks" if defined?(Gem) && Gem.loaded_specs.key?("railties")
+  # Rails may be loaded later. In a bundle with Rails, load ActiveSupport's hooks alone, and its version, which
+  # other gems (rack-attack) read where they find ActiveSupport.
+  if defined?(Gem) && Gem.loaded_specs.key?("railties")
+    require "active_support/lazy_load_hooks"
+    require "active_support/version"
+  end
   ActiveSupport.on_load(:before_configuration) { require "castellan/railtie" } if defined?(ActiveSupport.on_load)
 end

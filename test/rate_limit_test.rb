@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "open3"
 require "rack"
 require "rack/lint"
 require "rack/mock_request"
@@ -153,6 +154,11 @@ class RateLimitTest < Minitest::Test
     [{ limit: 0, period: 1 }, { limit: 1, period: 0.5 }, { limit: 1, period: 1, by: :cookie }].each do |options|
       assert_raises(Castellan::ConfigurationError) { limit(**options) }
     end
+  end
+
+  def test_rack_attack_may_be_required_after_castellan_outside_of_rails
+    program = 'require "castellan"; require "rack/attack"; print Rack::Attack, defined?(Rails).inspect'
+    assert_equal "Rack::Attacknil", Open3.capture2e(RbConfig.ruby, "-W0", "-rbundler/setup", "-I#{ROOT}/lib", "-e", program).first
   end
 
   private

@@ -7,7 +7,6 @@ require_relative "errors"
 require_relative "store"
 
 begin
-  require "active_support/version" if defined?(ActiveSupport) # rack-attack reads it
   require "rack/attack"
 rescue LoadError => error
   raise unless error.path == "rack/attack"
