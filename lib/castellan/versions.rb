@@ -39,7 +39,7 @@ module Castellan
     # @return [String] what to write
     def self.advice(tables)
       "add castellan_versions #{tables.map { |table| table.to_sym.inspect }.join(", ")} to a migration, or correct the name; " \
-        "a view has no version: name its tables"
+        "a view has no version (name its tables), nor has a table of another database (pass expires_in: without depends_on:)"
     end
 
     # Autoloaded, because each needs a driver.
