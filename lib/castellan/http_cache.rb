@@ -24,7 +24,9 @@ module Castellan
     SAFE = %w[GET HEAD OPTIONS TRACE PROPFIND REPORT SEARCH QUERY].freeze
     UNSHARED_SECONDS = 10
     UNFILLED_SECONDS = 3_600
-    private_constant :SAFE, :UNSHARED_SECONDS, :UNFILLED_SECONDS
+    MOST_TURNS = 2 # of waiting for another request
+    NONE = [].freeze
+    private_constant :SAFE, :UNSHARED_SECONDS, :UNFILLED_SECONDS, :MOST_TURNS, :NONE
   end
 end
 
@@ -171,7 +173,8 @@ module Castellan
       @origin.pass(request, "bypass")
     end
 
-    def read(request, collapsed: false)
+    # @param waited [Array<String>] the groups in which the request has waited, see {#group_of}
+    def read(request, waited: NONE)
       found = @storage.find(request)
       stored = found.stored
       time = now
@@ -184,15 +187,18 @@ module Castellan
       end
       return @reply.gateway_timeout(request, "only-if-cached") if request.control.key?("only-if-cached")
 
-      forward(request, found, decision, collapsed)
+      forward(request, found, decision, waited)
     end
 
-    def forward(request, found, decision, collapsed)
+    def forward(request, found, decision, waited)
       reason = reason(found, decision)
       return @origin.fetch(request, without_credentials(found), reason).response if decision == :bypass
-      return @origin.fetch(request, found, reason).response if collapsed || decision == :request || alone?(request)
+      return @origin.fetch(request, found, reason).response if decision == :request || alone?(request)
 
-      collapse(request, found, reason)
+      group = group_of(request, found)
+      return @origin.fetch(request, found, reason).response if waited.include?(group) || waited.size == MOST_TURNS
+
+      collapse(request, found, reason, group, waited)
     end
 
     # RFC 9211 §2.2: "request" is for a fresh response that the client does not accept.
@@ -216,34 +222,45 @@ module Castellan
         (@unshared[request.group]&.first || 0) > Clock.monotonic_ns
     end
 
-    # Forwards one of several simultaneous requests. The others use its response if it is stored and matches.
-    def collapse(request, found, reason)
+    # @return [String] equal for requests that may get the same response, as far as its Vary is known
+    def group_of(request, found)
+      [request.group, *Vary.signature(found.names || NONE, request.original)].join("\0")
+    end
+
+    # Forwards one of several simultaneous requests. The others use its response if it is stored and matches. If
+    # its Vary shows that they need another one, they wait once more, for those that need the same.
+    def collapse(request, found, reason, group, waited)
       fetched = nil
       # Requests after an invalidation do not wait for one that began before it.
-      shared = @flights.run("#{request.group}\0#{@storage.generation(found.seen)}") do |first|
-        fetched = first ? lease(request, reason) : fetch(request, found, reason)
+      shared = @flights.run("#{group}\0#{@storage.generation(found.seen)}") do |first|
+        fetched = first ? lease(request, group, reason) : fetch_unless_stored(request, group, reason)
         fetched.shared if fetched&.shared&.shareable?
       end
       return fetched.response if fetched
 
-      (shared && use(request, shared, reason)) || read(request, collapsed: true)
+      (shared && use(request, shared, reason)) || read(request, waited: [*waited, group])
     end
 
     # Collapses the requests of several processes, if the store has leases.
-    # @return [Origin::Fetched, nil] nil if another process did not store its response
-    def lease(request, reason)
-      return fetch_unless_stored(request, reason) unless @leases
+    # @return [Origin::Fetched, nil] nil if another process did not store its response, or stored one that
+    #   shows a different group
+    def lease(request, group, reason)
+      return fetch_unless_stored(request, group, reason) unless @leases
 
       stored = -> { (found = @storage.find(request)).stored && Reuse.decide(request, found.stored, now) == :hit }
-      @leases.hold(request, stored: stored) do |state|
-        state == :unstored ? unshare(request) : fetch_unless_stored(request, reason, note: true)
+      @leases.hold(group, stored: stored) do |state|
+        state == :unstored ? unshare(request) : fetch_unless_stored(request, group, reason, note: group)
       end
     end
 
     # Reads the store again: another request may have ended between the first read and this turn.
-    def fetch_unless_stored(request, reason, note: false)
+    # @return [Origin::Fetched, nil] nil if a stored response shows a different group
+    def fetch_unless_stored(request, group, reason, note: nil)
       found = @storage.find(request)
-      stored_elsewhere(request, found, reason) || fetch(request, permitted(request, found), reason, note: note)
+      stored = stored_elsewhere(request, found, reason)
+      return stored if stored || group != group_of(request, found)
+
+      fetch(request, permitted(request, found), reason, note: note)
     end
 
     def stored_elsewhere(request, found, reason)
@@ -256,14 +273,15 @@ module Castellan
 
     # Failures, 304s to a client's own conditions, and responses outdated by an invalidation do not predict
     # whether the next response can be stored.
-    def fetch(request, found, reason, note: false)
+    # @param note [String, nil] the group for {Leases#note_unstored}
+    def fetch(request, found, reason, note: nil)
       fetched = @origin.fetch(request, found, reason, fill: fill?(request))
       status = fetched.status || fetched.response.first
       return fetched if status >= 500 || status == 304
       return fetched if fetched.shared && fetched.shared.outcome != :refused
 
       unshare(request)
-      @leases.note_unstored(request, UNSHARED_SECONDS) if note
+      @leases.note_unstored(note, UNSHARED_SECONDS) if note
       fetched
     end
 
@@ -298,7 +316,7 @@ module Castellan
     def refresh(request)
       @refreshes.start(request.group, request.env) do |env|
         copy = ClientRequest.new(env)
-        @leases ? @leases.hold(copy, wait: false) { validate(copy) } : validate(copy)
+        @leases ? @leases.hold(copy.group, wait: false) { validate(copy) } : validate(copy)
       end
     end
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "rack"
 require "support/cached_application"
 
 # Published attacks on caches; each is refused, or changes nothing for other clients.

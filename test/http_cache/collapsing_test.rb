@@ -65,6 +65,15 @@ class HTTPCacheCollapsingTest < Minitest::Test
     assert_equal 64, application.count
   end
 
+  def test_readers_of_two_variants_are_two_requests
+    [FRESH, { "cache-control" => "max-age=0, stale-if-error=1" }].each do |fields|
+      application = SlowApplication.new(64) { |env, _| [200, fields.merge("vary" => "reader", "etag" => '"a"'), [env["HTTP_READER"]]] }
+      answers = read_by_64(application) { |number| { "Reader" => (number % 2).to_s } }
+      assert_equal(%w[0 1] * 32, answers.map(&:body))
+      assert_equal 2, application.count if fields.equal?(FRESH)
+    end
+  end
+
   def test_readers_with_credentials_share_nothing
     application = SlowApplication.new(64) { |env, _| [200, FRESH.dup, [env["HTTP_AUTHORIZATION"]]] }
     answers = read_by_64(application) { |number| { "Authorization" => "Bearer #{number}" } }
@@ -298,6 +307,11 @@ class HTTPCacheCollapsingTest < Minitest::Test
     assert_equal 63, answers.map(&:last).grep(/collapsed|hit/).size
   end
 
+  def test_64_cold_readers_of_two_variants_in_4_processes_are_two_requests
+    answers, count = read_in_processes(variants: 2) { |_, env| [200, { **FRESH, "vary" => "reader" }, [env["HTTP_READER"]]] }
+    assert_equal [%w[0 1] * 32, 2], [answers.map { |answer| answer[1] }, count]
+  end
+
   def test_readers_of_a_stale_response_in_4_processes_are_one_validation
     stale = [200, { "cache-control" => "max-age=0", "etag" => '"a"' }, ["old"]]
     Castellan::HTTPCache.new(->(_env) { stale }, store: shared_store.call).call(read_env)
@@ -353,7 +367,7 @@ class HTTPCacheCollapsingTest < Minitest::Test
       define_method(:write_multi) { |entries, **options| super(entries, **options).tap { asked << true if options[:if_absent] } }
     end
     cache = Castellan::HTTPCache.new(->(_env) { flunk }, store: noting.new(store), wait: 30)
-    Castellan::HTTPCache::Storage.new(store).leases(30).hold(Castellan::HTTPCache::ClientRequest.new(read_env)) do
+    Castellan::HTTPCache::Storage.new(store).leases(30).hold(Castellan::HTTPCache::ClientRequest.new(read_env).group) do
       reader = Thread.new { cache.call(read_env) }
       asked.pop
       Castellan::HTTPCache.new(->(_env) { [200, FRESH.dup, ["first"]] }, store: store, wait: 0).call(read_env)
@@ -364,10 +378,10 @@ class HTTPCacheCollapsingTest < Minitest::Test
 
   def test_an_interrupt_right_after_the_lease_was_taken_releases_it
     store = Castellan::Store::FailSafe.for(shared_store.call, log: nil)
-    request = Castellan::HTTPCache::ClientRequest.new(read_env)
+    group = Castellan::HTTPCache::ClientRequest.new(read_env).group
     interrupted = Class.new(SimpleDelegator) { def acquire(...) = super && throw(:timeout) }.new(store)
-    catch(:timeout) { Castellan::HTTPCache::Leases.new(interrupted, seconds: 8).hold(request) { flunk } }
-    assert_equal :first, Castellan::HTTPCache::Leases.new(store, seconds: 8).hold(request) { |state| state }
+    catch(:timeout) { Castellan::HTTPCache::Leases.new(interrupted, seconds: 8).hold(group) { flunk } }
+    assert_equal :first, Castellan::HTTPCache::Leases.new(store, seconds: 8).hold(group) { |state| state }
   end
 
   def test_one_of_several_processes_validates_in_the_background
@@ -411,11 +425,11 @@ class HTTPCacheCollapsingTest < Minitest::Test
   # @param together [Boolean] whether the other responses wait until all are requested
   # @yieldparam number [Integer] of the request to the application
   # @return [Array(Array, Integer)] status, body and Cache-Status of each reader; requests to the application
-  def read_in_processes(together: false, &answer)
+  def read_in_processes(together: false, variants: 64, &answer)
     store = shared_store
     pipes = Array.new(PROCESSES) { IO.pipe(binmode: true) } # Rails sets Encoding.default_internal
     pids = pipes.each_with_index.map do |(_, writer), process|
-      fork { read_in_process(writer, process, store, together, answer) }
+      fork { read_in_process(writer, process, store, together, variants, answer) }
     end
     pipes.each { |pipe| pipe.last.close }
     answers = pipes.flat_map do |reader, _|
@@ -426,7 +440,7 @@ class HTTPCacheCollapsingTest < Minitest::Test
     [answers, store.call.increment("count") - 1]
   end
 
-  def read_in_process(writer, process, stores, together, answer)
+  def read_in_process(writer, process, stores, together, variants, answer)
     store = stores.call
     cache = Castellan::HTTPCache.new(lambda do |env|
       number = store.increment("count")
@@ -437,7 +451,7 @@ class HTTPCacheCollapsingTest < Minitest::Test
     threads = Array.new(THREADS) do |thread|
       Thread.new do
         store.increment("asked")
-        status, headers, body = cache.call(read_env((process * THREADS) + thread))
+        status, headers, body = cache.call(read_env(((process * THREADS) + thread) % variants))
         [status, body.join, headers["cache-status"]]
       end
     end

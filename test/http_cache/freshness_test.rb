@@ -134,6 +134,8 @@ class HTTPCacheFreshnessTest < Minitest::Test
        ["no-cache of several fields is stored without them", tagged['max-age=60, no-cache="x-a, x-b"'].merge("x-a" => "1", "x-b" => "2"),
         :hit,
         { with: ->(test, _, second) { test.assert_equal [nil, nil], [second["x-a"], second["x-b"]] } }],
+       ["no-cache of a field with an unusual name is stored without it", tagged['max-age=60, no-cache="x.a"'].merge("x.a" => "1"), :hit,
+        { with: ->(test, _, second) { test.assert_nil second["x.a"] } }],
        ["no-cache with an empty argument is validated", tagged['max-age=60, no-cache=""'], :validate]
 
   rows "RFC 8246",
@@ -163,15 +165,20 @@ class HTTPCacheFreshnessTest < Minitest::Test
        ["lines of different encodings are invalid",
         cdn[["x=\xFF".b, "é"], "cache-control" => "max-age=60"], :hit],
        *["", "max-age=60,", "Max-Age=60", "max-age=60;", ", max-age=60", "max-age= 60", "max-age=6 0", "max-age=\"60", "a=(1",
-         "é=1, max-age=60", "max-age=1234567890123456"].map { |value|
+         "é=1, max-age=60", "max-age=1234567890123456", 'max-age=0, a=%"%ff"'].map { |value|
          ["an invalid value is ignored: #{value}", cdn[value, "cache-control" => "max-age=60"], :hit]
        },
        *["max-age=60,", "MAX-AGE=60", "max-age"].map { |value|
          ["an invalid value is no freshness: #{value}", cdn[value], :miss]
        },
-       *["max-age=\"60\"", "max-age=60.0", "max-age=-60", "max-age=abc", "max-age=(60)", "max-age=?1"].map { |value|
+       *["max-age=\"60\"", "max-age=60.0", "max-age=-60", "max-age=abc", "max-age=(60)", "max-age=?1", "max-age=@60"].map { |value|
          ["a value of another type is not coerced: #{value}", cdn[value, "cache-control" => "max-age=60"], :miss]
        },
+       ["a display string is ignored", cdn['max-age=60, a=%"%c3%a4 x"', "cache-control" => "no-store"], :hit],
+       *["no-cache=x-a", "no-cache=5", "no-cache=(\"x-a\")"].map { |value|
+         ["names that are no String are no-cache of all: #{value}", cdn["max-age=60, #{value}", "etag" => '"a"'], :validate]
+       },
+       ["names in a String are those of fields", cdn['max-age=60, no-cache="x-a"', "etag" => '"a"'], :hit],
        ["another field of the list comes first", cdn["max-age=0", "example-cache-control" => "max-age=60"], :hit,
         { cache: { targeted: %w[Example-Cache-Control CDN-Cache-Control] } }],
        ["an invalid first field leaves the second", cdn["max-age=60", "example-cache-control" => "!"], :hit,

@@ -49,6 +49,14 @@ class HTTPCachePartsTest < Minitest::Test
     end
   end
 
+  # RFC 9110 §15.3.7.2
+  def test_several_parts_with_a_content_range_are_not_stored
+    world = Castellan::CachedApplication.new do
+      [206, { **FIELDS, "content-type" => "multipart/byteranges; boundary=x", "content-range" => "bytes 0-2/3" }, ["abc"]]
+    end
+    refute_predicate Array.new(2) { world.get("/", { "Range" => "bytes=0-2" }) }.last, :hit?
+  end
+
   def test_a_completed_response_is_a_200_with_its_own_length
     answered = world_with("bytes=0-4", "bytes=5-9").get
     assert_equal [200, CONTENT, "10", nil, "text/plain", true],

@@ -79,6 +79,8 @@ class HTTPCacheRequestsTest < Minitest::Test
      "Castellan; fwd=stale; fwd-status=304", 61, { "Cache-Control" => "max-age=100" }],
     ["a client's max-age with max-stale takes one", "max-age=60, stale-while-revalidate=20", "Castellan; hit; ttl=-1", 61,
      { "Cache-Control" => "max-age=100, max-stale=5" }],
+    ["a client's max-stale takes no staler one", "max-age=60, stale-while-revalidate=20",
+     "Castellan; fwd=stale; fwd-status=304", 70, { "Cache-Control" => "max-stale=9" }],
     ["only-if-cached takes it", "max-age=60, stale-while-revalidate=20", "Castellan; hit; ttl=-1", 61,
      { "Cache-Control" => "only-if-cached" }]
   ].each do |sentence, value, note, after, fields|

@@ -256,7 +256,11 @@ class HTTPCacheValidationTest < Minitest::Test
     ["another tag", { "etag" => '"a"' }, { "etag" => '"b"' }, "new"],
     ["another date", { "last-modified" => MODIFIED }, { "last-modified" => LATER }, "new"],
     ["a tag where only a date was stored", { "last-modified" => MODIFIED }, { "etag" => '"b"' }, "new"],
-    ["its date and a new tag", { "last-modified" => MODIFIED }, { "etag" => '"b"', "last-modified" => MODIFIED }, "content"]
+    ["its date and a new tag", { "last-modified" => MODIFIED }, { "etag" => '"b"', "last-modified" => MODIFIED }, "content"],
+    ["its weak date and a new tag", { "last-modified" => MODIFIED, "date" => MODIFIED },
+     { "etag" => '"b"', "last-modified" => MODIFIED }, "new"],
+    ["its weak date and a new weak tag", { "last-modified" => MODIFIED, "date" => MODIFIED },
+     { "etag" => 'W/"b"', "last-modified" => MODIFIED }, "content"]
   ].each do |sentence, stored, fields, body|
     define_method("test_RFC 9111 §4.3.4: a 304 with #{sentence} answers #{body}") do
       world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=5" }.merge(stored), ["content"]] }
@@ -325,6 +329,19 @@ class HTTPCacheValidationTest < Minitest::Test
     world.answer { [304, { "etag" => '"a"', "cache-control" => "max-age=60", "set-cookie" => "session=1" }, []] }
     assert_equal "session=1", world.get["set-cookie"]
     assert_equal [true, nil], [(second = world.get).hit?, second["set-cookie"]]
+  end
+
+  # RFC 9111 §3.2. The other fields may belong to the client of the cookie, unless the application says what does.
+  def test_a_304_with_a_cookie_updates_what_caches_read_and_with_no_cache_everything
+    { "max-age=60" => "old", "max-age=60, no-cache=\"set-cookie\"" => "new" }.each do |control, link|
+      world = world_with({ "link" => "old", "surrogate-key" => "old" })
+      fields = { "etag" => '"a"', "cache-control" => control, "set-cookie" => "session=1", "link" => "new", "surrogate-key" => "new" }
+      world.answer { [304, fields.dup, []] }
+      assert_equal(%w[session=1 new], world.get.then { |answered| [answered["set-cookie"], answered["link"]] })
+      assert_equal([true, nil, link, "new"], world.get.then { |one| [one.hit?, one["set-cookie"], one["link"], one["surrogate-key"]] })
+      world.cache.purge_tags("new")
+      refute_predicate world.get, :hit?
+    end
   end
 
   def test_a_full_response_replaces_the_stale_one_and_the_clients_condition_is_evaluated

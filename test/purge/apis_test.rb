@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "active_record"
 require "json"
 
 # What Fastly's and Cloudflare's APIs are asked, by a server that answers in their place.

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
-Castellan::Resource && Castellan::Rows
+Castellan::Serialize && Castellan::Rows
 
 # Ids::List parses lists of ids as databases write them: in C what it can, anything else in Ruby.
 class IdListTest < Minitest::Test

@@ -21,7 +21,7 @@ module Castellan
       LISTS = %w[private no-cache].freeze
       NUMBERS = %w[max-age s-maxage stale-while-revalidate stale-if-error].freeze
       NAME = /[!#$%&*+\-.^_`|~0-9a-z]+/i # a token, but without a single quote
-      FIELD_NAME = /\A[\w-]+\z/
+      FIELD_NAME = /\A[!#$%&'*+\-.^_`|~0-9a-z]+\z/i
       PERSONAL = /(?<![\w-])(?:private|no-store|no-cache)(?![\w-])/i
       MALFORMED = ""
       private_constant :LARGEST, :LISTS, :NUMBERS, :NAME, :FIELD_NAME, :PERSONAL, :MALFORMED
@@ -48,6 +48,8 @@ module Castellan
 
       # A value of the wrong type is invalid and not coerced (RFC 9213 §2.1).
       def self.argument(name, member)
+        return member.is_a?(String) ? member : true if LISTS.include?(name)
+
         case member
         when Integer then member.to_s
         when String, Symbol then NUMBERS.include?(name) ? "" : member.to_s

@@ -6,7 +6,7 @@ module Castellan
   class HTTPCache
     # Lets one of several processes forward a request, while the others wait until its response is stored.
     #
-    #   leases.hold(request) { |state| fetch unless state == :unstored }
+    #   leases.hold(request.group) { |state| fetch unless state == :unstored }
     #
     # A lease ends with the response, stored or not, and expires after some seconds. A response that was not
     # stored leaves a note in the store, so that for some seconds no process waits for the next one.
@@ -24,15 +24,15 @@ module Castellan
         @seconds = seconds
       end
 
-      # @param request [ClientRequest]
+      # @param group [String] equal for requests that wait for each other
       # @param wait [Boolean] false: return nil, without yielding, if another process holds the lease
       # @param stored [#call, nil] whether the response is stored, even though the lease has not ended: a failing
       #   store may have kept it
       # @yieldparam state [Symbol] :first; :waited after the lease of another process; :unstored if the last
       #   response was not stored
       # @return [Object, nil] the value of the block
-      def hold(request, wait: true, stored: nil)
-        lease = key(request)
+      def hold(group, wait: true, stored: nil)
+        lease = key(group)
         token = SecureRandom.hex(8)
         taken = :unknown
         taken = @store.acquire(lease, token, ttl: @seconds)
@@ -43,17 +43,17 @@ module Castellan
         @store.compare_and_delete(lease, token) if taken
       end
 
-      # Notes that the response to this request was not stored.
-      # @param request [ClientRequest]
+      # Notes that the response to a request of this group was not stored.
+      # @param group [String]
       # @param seconds [Numeric] how long the note lasts
-      def note_unstored(request, seconds)
-        @store.write_multi({ key(request) => UNSTORED }, ttl: seconds)
+      def note_unstored(group, seconds)
+        @store.write_multi({ key(group) => UNSTORED }, ttl: seconds)
       end
 
       private
 
-      def key(request)
-        Cache::Key.for([PREFIX, request.group])
+      def key(group)
+        Cache::Key.for([PREFIX, group])
       end
 
       def wait_for(lease, stored)

@@ -20,12 +20,13 @@ module Castellan
       DISCONNECTED = [SystemCallError, IOError, SocketError, Timeout::Error].freeze
       ERRORS = [500, 502, 503, 504].freeze
       SUCCESSFUL = [200, 206].freeze # of a GET whose HEAD is 200
-      VALIDATING = %w[date age expires cache-control etag last-modified vary].freeze
+      # What caches alone read. Of a 304 with a cookie, other fields may be personal.
+      FOR_CACHES = %w[date age expires cache-control etag last-modified vary cache-groups surrogate-key xkey cache-tag].freeze
       CONDITIONS = %w[HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE HTTP_RANGE HTTP_IF_RANGE].freeze
       MOST_TAGS = 256
       UNVALIDATED_SECONDS = 600
       private_constant :UNVALIDATED_SECONDS
-      private_constant :VALIDATING, :DISCONNECTED, :ERRORS, :SUCCESSFUL, :CONDITIONS, :MOST_TAGS
+      private_constant :FOR_CACHES, :DISCONNECTED, :ERRORS, :SUCCESSFUL, :CONDITIONS, :MOST_TAGS
 
       # @param app [#call]
       # @param storage [Storage]
@@ -188,9 +189,7 @@ module Castellan
       def freshen(received, found)
         stored = found.stored
         received.fields["date"] = HTTPDate.format(received.received_at) unless valid_date?(received.fields)
-        news = received.personal? ? received.fields.slice(*VALIDATING, *@options.targeted_fields) : received.fields
-        news = received.fields if @options.set_cookie == :explicit && stored.fields.key?("set-cookie")
-        fields = HeaderFields.updated(stored.fields, news)
+        fields = updated_fields(received, stored)
         fields["age"] = received.fields["age"] if received.fields.key?("age")
         policy = policy(received, stored.status, fields)
         tags = policy.storable? ? tags(received.request, fields, received.requested_at) : nil
@@ -199,6 +198,15 @@ module Castellan
 
         drop(received, found)
         [Shared.new(fresh, nil, nil, :refused), policy.excluded]
+      end
+
+      def updated_fields(received, stored)
+        all = HeaderFields.updated(stored.fields, received.fields)
+        return all unless received.personal?
+        return all if @options.set_cookie == :explicit && stored.fields.key?("set-cookie")
+        return all if policy(received, stored.status, all).excluded.include?("set-cookie")
+
+        HeaderFields.updated(stored.fields, received.fields.slice(*FOR_CACHES, *@options.targeted_fields))
       end
 
       def take(received)

@@ -10,14 +10,17 @@ module Castellan
     # A stored part has no gaps: a new part that does not touch it replaces it.
     module Parts
       POSITION = %r{\Abytes (\d{1,15})-(\d{1,15})/(\d{1,15})\z}i
-      private_constant :POSITION
+      SEVERAL = %r{\A\s*multipart/byteranges}i
+      private_constant :POSITION, :SEVERAL
 
       module_function
 
       # @param fields [Hash] normalized
       # @return [Array(Integer, Integer, Integer), nil] nil if Content-Range is absent, invalid or without the
-      #   size of the whole
+      #   size of the whole, or if the content consists of several parts
       def position(fields)
+        return if HeaderFields.first(fields["content-type"])&.match?(SEVERAL)
+
         match = POSITION.match(HeaderFields.combined(fields["content-range"])) or return
         first, last, size = match.captures.map(&:to_i)
         [first, last - first + 1, size] if first <= last && last < size

@@ -62,7 +62,7 @@ module Castellan
         return :stale if stored.no_cache?
         return :hit if remaining.positive?
         return :stale if stored.strict?
-        return :hit if max_stale && -remaining <= max_stale
+        return -remaining <= max_stale ? :hit : :stale if max_stale
 
         stored.while_revalidate.positive? && -remaining <= stored.while_revalidate ? :refresh : :stale
       end

@@ -19,7 +19,8 @@ module Castellan
       # The Vary fields of a URI's responses, and the random part of their keys.
       Index = Struct.new(:token, :lists)
       # stored: the response or nil; place: its key; seen: the entry of the URI; reason: for `fwd` in
-      # Cache-Status; names: the request fields that the response depends on; others: a Found for each further
+      # Cache-Status; names: the request fields that the response depends on, without one those that any response
+      # of the URI depends on; others: a Found for each further
       # response that matches the request
       Found = Struct.new(:stored, :place, :seen, :reason, :names, :others) do
         # @return [Array<Found>] all responses that match the request, the preferred one last
@@ -213,7 +214,7 @@ module Castellan
         found = places.filter_map do |key|
           stored = valid(load(key, values[key])) and Found.new(stored, key, seen, "vary-miss", index.lists[places.index(key)])
         end
-        return found.first || Found.new(nil, nil, seen, "vary-miss") if found.size < 2
+        return found.first || Found.new(nil, nil, seen, "vary-miss", index.lists.flatten.uniq) if found.size < 2
 
         preferred = found.max_by { |one| preference(one.stored) }
         preferred.others = found.reject { |one| one.equal?(preferred) }

@@ -11,17 +11,18 @@ module Castellan
     #   StructuredField.dictionary("max-age=60,")          # => nil: the whole field is invalid
     #
     # Strings are Strings, tokens are Symbols, decimals are Floats, inner lists are Arrays. Parameters are
-    # parsed and dropped. A byte sequence or display string becomes an Array of one String.
+    # parsed and dropped. A byte sequence, date or display string becomes an Array of one String.
     module StructuredField
       KEY = /[a-z*][a-z0-9_\-.*]*/
       NUMBER = /-?\d+(?:\.\d+)?/
       STRING = /"(?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*"/
       TOKEN = %r{[A-Za-z*][!\#$%&'*+.^_`|~0-9A-Za-z:/-]*}
+      DATE = /@-?\d{1,15}/
       BYTES = %r{:[A-Za-z0-9+/=]*:}
       DISPLAY = /%"(?:[\x20-\x21\x23-\x24\x26-\x7e]|%[0-9a-f]{2})*"/
       LONGEST = 65_536 # characters
       INVALID = Object.new.freeze
-      private_constant :KEY, :NUMBER, :STRING, :TOKEN, :BYTES, :DISPLAY, :LONGEST, :INVALID
+      private_constant :KEY, :NUMBER, :STRING, :TOKEN, :BYTES, :DATE, :DISPLAY, :LONGEST, :INVALID
 
       module_function
 
@@ -100,12 +101,15 @@ module Castellan
         if (text = scanner.scan(NUMBER)) then number(text)
         elsif (text = scanner.scan(STRING)) then text[1..-2].gsub(/\\(.)/, "\\1")
         elsif (text = scanner.scan(TOKEN)) then text.to_sym
-        elsif (text = scanner.scan(BYTES) || scanner.scan(DISPLAY)) then [text]
+        elsif (text = scanner.scan(BYTES) || scanner.scan(DATE)) then [text]
+        elsif (text = scanner.scan(DISPLAY)) then utf8?(text) ? [text] : INVALID
         elsif (text = scanner.scan(/\?[01]/)) then text == "?1"
-        elsif (text = scanner.scan(/@-?\d{1,15}/)) then text.delete("@").to_i
         else INVALID
         end
       end
+
+      # RFC 9651 §4.2.10
+      def utf8?(text) = text.b.gsub(/%(\h\h)/) { Regexp.last_match(1).hex.chr }.force_encoding(Encoding::UTF_8).valid_encoding?
 
       def number(text)
         whole, fraction = text.delete("-").split(".")
@@ -122,7 +126,7 @@ module Castellan
         end
         true
       end
-      private_class_method :parse, :each_member, :item_or_inner_list, :inner_list, :bare_item, :number, :parameters
+      private_class_method :parse, :each_member, :item_or_inner_list, :inner_list, :bare_item, :utf8?, :number, :parameters
     end
   end
 end

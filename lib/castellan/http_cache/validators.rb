@@ -11,16 +11,18 @@ module Castellan
 
       # @param fields [Hash] of a 304 to a request with the stored validators
       # @param stored [StoredResponse]
-      # @return [Boolean] whether it validates the stored response; true without any validator
+      # @return [Boolean] whether it validates the stored response; true without any validator. A weak date does not
+      #   validate a response without the strong tag of the 304: the content may have changed within the second
       def same?(fields, stored)
         tag = HeaderFields.first(fields["etag"])
         return same_tag?(tag, stored.etag) if tag && stored.etag
 
         modified = HeaderFields.first(fields["last-modified"])
-        modified.nil? || stored.last_modified.nil? ? tag.nil? : modified == stored.last_modified
+        return tag.nil? if modified.nil? || stored.last_modified.nil?
+
+        modified == stored.last_modified && (tag.nil? || tag.start_with?("W/") || strong_date?(modified, stored))
       end
 
-      # RFC 9110 §8.8.2.2: Last-Modified is strong if the response was sent at least a second later.
       # @param fields [Hash] of a 304
       # @param stored [StoredResponse]
       # @return [Boolean] whether both have the same strong validator
@@ -29,8 +31,7 @@ module Castellan
         return tag == stored.etag && !tag.start_with?("W/") if tag
 
         modified = HeaderFields.first(fields["last-modified"])
-        date = HTTPDate.parse(modified) or return false
-        stored.etag.nil? && modified == stored.last_modified && stored.date - date >= 1
+        stored.etag.nil? && modified == stored.last_modified && strong_date?(modified, stored)
       end
 
       # @param fields [Hash] of a response to HEAD
@@ -48,7 +49,13 @@ module Castellan
       def same_tag?(tag, etag)
         tag.start_with?("W/") ? tag.delete_prefix("W/") == etag.delete_prefix("W/") : tag == etag
       end
-      private_class_method :same_tag?
+
+      # RFC 9110 §8.8.2.2: Last-Modified is strong if the response was sent at least a second later.
+      def strong_date?(modified, stored)
+        date = HTTPDate.parse(modified) or return false
+        stored.date - date >= 1
+      end
+      private_class_method :same_tag?, :strong_date?
     end
   end
 end
