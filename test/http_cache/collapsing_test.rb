@@ -287,7 +287,7 @@ class HTTPCacheCollapsingTest < Minitest::Test
 
   def test_a_shared_redis_serves_two_processes_and_their_purges
     needs :redis
-    store = -> { Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, namespace: "#{name}:") }
+    store = -> { Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, namespace: "#{name}:", timeout: 5) }
     one, two = Array.new(2) do |number|
       Castellan::CachedApplication.new(store: store.call) { [200, { "vary" => "accept", "xkey" => "a", **FRESH }, [number.to_s]] }
     end

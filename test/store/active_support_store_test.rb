@@ -11,12 +11,12 @@ class ActiveSupportMemoryStoreTest < Minitest::Test
   def test_values_that_are_not_strings_are_a_miss
     cache = ActiveSupport::Cache::MemoryStore.new
     cache.write("a", { "a" => 1 })
-    assert_empty Castellan::Store::ActiveSupportStore.new(cache).read_multi(%w[a])
+    assert_empty Castellan::Store::ActiveSupportStore.new(cache, deadline: 60).read_multi(%w[a])
   end
 
   def test_a_cache_whose_writes_are_not_atomic_gives_no_leases
     Dir.mktmpdir do |dir|
-      store = Castellan::Store::ActiveSupportStore.new(ActiveSupport::Cache::FileStore.new(dir))
+      store = Castellan::Store::ActiveSupportStore.new(ActiveSupport::Cache::FileStore.new(dir), deadline: 60)
       refute store.supports?(:lease)
       assert_empty Castellan::Store::Linter.new(store).defects
     end
@@ -24,7 +24,7 @@ class ActiveSupportMemoryStoreTest < Minitest::Test
 
   def test_any_error_of_the_cache_is_a_store_error
     cache = Class.new(ActiveSupport::Cache::MemoryStore) { def read_multi(*, **) = raise(ArgumentError, "no") }.new
-    store = Castellan::Store::ActiveSupportStore.new(cache)
+    store = Castellan::Store::ActiveSupportStore.new(cache, deadline: 60)
     assert_match(/ArgumentError: no/, assert_raises(Castellan::StoreError) { store.read_multi(%w[a]) }.message)
   end
 
@@ -34,7 +34,7 @@ class ActiveSupportMemoryStoreTest < Minitest::Test
 
   private
 
-  def store = @store ||= Castellan::Store::ActiveSupportStore.new(ActiveSupport::Cache::MemoryStore.new)
+  def store = @store ||= Castellan::Store::ActiveSupportStore.new(ActiveSupport::Cache::MemoryStore.new, deadline: 60)
 end
 
 class ActiveSupportMemCacheStoreTest < Minitest::Test

@@ -13,7 +13,7 @@ class MemcachedStoreTest < Minitest::Test
   end
 
   def test_a_namespace_keeps_stores_apart
-    other = Castellan::Store::MemcachedStore.new(address, namespace: "ns:")
+    other = Castellan::Store::MemcachedStore.new(address, namespace: "ns:", timeout: 5)
     other.write_multi({ key("a") => "1" })
     assert_equal({ key("a") => "1" }, other.read_multi([key("a")]))
     assert_empty store.read_multi([key("a")])

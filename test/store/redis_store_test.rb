@@ -12,7 +12,7 @@ class RedisStoreTest < Minitest::Test
   end
 
   def test_a_namespace_keeps_stores_apart
-    other = Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, namespace: key("ns:"))
+    other = Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, namespace: key("ns:"), timeout: 5)
     other.write_multi({ key("a") => "1" })
     assert_equal({ key("a") => "1" }, other.read_multi([key("a")]))
     assert_empty store.read_multi([key("a")])
