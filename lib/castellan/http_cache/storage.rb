@@ -19,9 +19,8 @@ module Castellan
       # The Vary fields of a URI's responses, and the random part of their keys.
       Index = Struct.new(:token, :lists)
       # stored: the response or nil; place: its key; seen: the entry of the URI; reason: for `fwd` in
-      # Cache-Status; names: the request fields that the response depends on, without one those that any response
-      # of the URI depends on; others: a Found for each further
-      # response that matches the request
+      # Cache-Status; names: the request fields that the response depends on, or, without one, that any response
+      # of the URI depends on; others: a Found for each further response that matches the request
       Found = Struct.new(:stored, :place, :seen, :reason, :names, :others) do
         # @return [Array<Found>] all responses that match the request, the preferred one last
         def all = stored ? [*others, self] : []
