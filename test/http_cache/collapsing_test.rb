@@ -21,6 +21,7 @@ class HTTPCacheCollapsingTest < Minitest::Test
       @lock = Mutex.new
       @arrived = 0
       @all_there = ConditionVariable.new
+      @counted = ConditionVariable.new
     end
 
     # Stands outside of the cache, and sees each request arrive.
@@ -34,8 +35,16 @@ class HTTPCacheCollapsingTest < Minitest::Test
       end
     end
 
+    # @return [void] after the next request has reached the application, or after so many seconds
+    def wait_for_another(seconds)
+      @lock.synchronize { @counted.wait(@lock, seconds) }
+    end
+
     def call(env)
-      number = @lock.synchronize { @count += 1 }
+      number = @lock.synchronize do
+        @counted.broadcast
+        @count += 1
+      end
       @lock.synchronize { @all_there.wait(@lock, 10) until @arrived >= @readers } if number == 1
       @answer.call(env, number)
     end
@@ -68,8 +77,7 @@ class HTTPCacheCollapsingTest < Minitest::Test
   # The second request takes half a second, in which the others would reach the application if they did not wait.
   def test_readers_of_two_variants_are_two_requests
     application = SlowApplication.new(64) do |env, number|
-      deadline = Castellan::TestServers.now + 0.5
-      sleep 0.01 until number == 1 || application.count > 2 || Castellan::TestServers.now > deadline
+      application.wait_for_another(0.5) if number == 2
       [200, FRESH.merge("vary" => "reader"), [env["HTTP_READER"]]]
     end
     answers = read_by_64(application) { |number| { "Reader" => (number % 2).to_s } }

@@ -112,10 +112,8 @@ module Castellan
         definition.scope.nil? && definition.model.is_a?(Class) && definition.id_column == adapter.primary_key
       end
 
-      # Sequel raises for an integer that does not fit into 64 bits.
       def by_key(definition, adapter, id)
         key = adapter.types.typecast(definition.id_column, id)
-        key = Rows::Ids.integers([key]).first if key.is_a?(Integer)
         key.nil? ? [] : [Models.for(definition.model).find(key)].compact
       end
 

@@ -106,7 +106,8 @@ module Castellan
 
         # (see ActiveRecordRows::ColumnTypes#typecast)
         def typecast(name, text)
-          @database.typecast_value(type(name), text)
+          value = @database.typecast_value(type(name), text)
+          value unless value.is_a?(Integer) && value.bit_length > 63 # Sequel does not write it into a statement
         rescue ::Sequel::InvalidValue
           nil
         end
