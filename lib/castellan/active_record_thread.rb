@@ -33,6 +33,13 @@ module Castellan
       scopes.current_scope(model, own).nil? && scopes.global_current_scope(model, own).nil?
     end
 
+    # Clears the thread's query caches, between the reading of a version and of the rows that are cached under
+    # it. A request that has read rows before another one changed them would else cache the old rows under the
+    # new version.
+    def clear_query_caches
+      ::ActiveRecord::Base.clear_query_caches_for_current_thread if defined?(::ActiveRecord::Base)
+    end
+
     def elsewhere?(state)
       stack = state[STACK]
       return true unless stack.nil? || stack.empty?

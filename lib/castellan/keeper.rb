@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "active_record_thread"
 require_relative "call_site"
 require_relative "document"
 require_relative "cache"
@@ -307,6 +308,7 @@ module Castellan
 
     # A document that expires is written again with the same key, perhaps with other bytes.
     def write(rendering)
+      ActiveRecordThread.clear_query_caches
       rendering.write.tap { |written| written.tag = Digest::SHA256.base64digest(written.body) if rendering.definition.caching.expires_in }
     end
 

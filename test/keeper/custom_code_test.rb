@@ -195,6 +195,14 @@ module CustomCodeContract
     assert_kept(seen)
   end
 
+  def test_values_of_a_viewer_are_of_one_locale_and_zone
+    %i[locale zone].each do |name|
+      read, = SURROUNDINGS.fetch(name)
+      seen = resource { per_viewer(:seen, version: ->(_viewer) { 1 }) { |ids, _viewer| ids.to_h { |id| [id, read.call] } } }
+      assert_nobody_elses(name, seen)
+    end
+  end
+
   def test_explain_names_each_member_that_prevents_keeping
     seen = resource do
       attribute(:first, columns: [:title], &:title)

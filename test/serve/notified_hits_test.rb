@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "active_record"
+require "i18n"
 require "sequel"
 require "pg"
 require "rack/mock_request"
@@ -146,6 +147,26 @@ class NotifiedHitsOnActiveRecordTest < Minitest::Test
       2.times { assert_includes set.call { get }[2], expected, name }
       assert_equal at_home, silent { get }, name
     end
+  end
+
+  def test_values_of_a_viewer_are_of_one_locale
+    resource = self.class.const_set(:TranslatedResource, Class.new(PostResource) {
+      per_viewer(:mine, version: :marks) { |ids, _viewer| ids.to_h { |id| [id, I18n.locale.to_s] } }
+    })
+    @personal = Castellan.app do
+      resource resource, at: "posts"
+      authenticate { |env| Integer(env["HTTP_AUTHORIZATION"]) }
+    end
+    available = I18n.available_locales
+    I18n.available_locales = %i[en fr]
+    read = ->(locale) { I18n.with_locale(locale) { personal(1) } }
+    found = %i[en fr].map { |locale| Array.new(4) { read.call(locale) }.last }
+    silent { assert_equal found, %i[en fr].map(&read) }
+    assert_equal %w[en fr], found.map { |response| response[2][/"mine":"(\w+)"/, 1] }
+    refute_equal(*found.map { |response| response[1]["etag"] })
+  ensure
+    I18n.available_locales = available
+    self.class.send(:remove_const, :TranslatedResource)
   end
 
   def test_another_role_has_documents_of_its_own

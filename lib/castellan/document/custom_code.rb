@@ -44,6 +44,18 @@ module Castellan
         end
       end
 
+      # @return [String, nil] the request's, as a part of a cache key
+      def self.locale
+        I18n.locale.to_s if defined?(::I18n)
+      end
+
+      # @return [Array, nil] the request's time zone, as a part of a cache key
+      def self.zone
+        zone = Time.zone if Time.respond_to?(:zone)
+        own = ZONES.fetch(zone) { [zone.name, zone.tzinfo.name, zone.utc_offset].freeze } if zone
+        defined?(::Sequel::Timezones) ? [own, ::Sequel.application_timezone.to_s, ENV.fetch("TZ", nil)] : own
+      end
+
       # @return [Array<String>] for each member that prevents caching: its name,
       #   location, and what to write instead
       attr_reader :obstacles
@@ -73,7 +85,7 @@ module Castellan
       def surroundings(viewer)
         return unless @surrounded
 
-        [(locale if @any), (zone if @any || @zoned), *@varying.map { |definition| variation(definition, viewer) }]
+        [(CustomCode.locale if @any), (CustomCode.zone if @any || @zoned), *@varying.map { |definition| variation(definition, viewer) }]
       end
 
       private
@@ -158,16 +170,6 @@ module Castellan
       # @return [Object, nil] nil if rows cannot follow the path, so that its tables are unknown
       def adapter_at(adapter, path)
         Rows::ModelReasons.broken_path(adapter, path) ? nil : adapter.at(path)
-      end
-
-      def locale
-        I18n.locale.to_s if defined?(::I18n)
-      end
-
-      def zone
-        zone = Time.zone if Time.respond_to?(:zone)
-        own = ZONES.fetch(zone) { [zone.name, zone.tzinfo.name, zone.utc_offset].freeze } if zone
-        defined?(::Sequel::Timezones) ? [own, ::Sequel.application_timezone.to_s, ENV.fetch("TZ", nil)] : own
       end
 
       def variation(definition, viewer)

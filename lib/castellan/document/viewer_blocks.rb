@@ -5,7 +5,7 @@ module Castellan
     # Calls the blocks of `per_viewer` attributes with ids of the column's type: Integers or Strings.
     #
     #   ViewerBlocks.for(plan, adapter)      # => [#call], one for each of plan.holes; built once per plan
-    #   ViewerBlocks.versions(plan, viewer) { |table, column, id| … }   # => [["User", 7], 12]
+    #   ViewerBlocks.versions(plan, viewer) { |table, column, id| … }   # => [["User", 7, "en", nil], 12]
     #
     # Also converts ids from a store, which are always strings.
     module ViewerBlocks
@@ -22,7 +22,7 @@ module Castellan
         end
       end
 
-      # Contains the viewer's class and id, so that two viewers never have the same version.
+      # Contains {identity}, so that two viewers never have the same version.
       # @yieldparam table [String, Symbol] the table of `version:`
       # @yieldparam column [String, Symbol, nil] the column of the viewer's id; nil: the whole table
       # @yieldparam id [Object, nil] the viewer's id
@@ -50,10 +50,11 @@ module Castellan
         declared unless declared.empty? || declared.any? { |version| version.nil? || version.is_a?(Hash) || version.respond_to?(:call) }
       end
 
-      # @return [Array, nil] the viewer's class and id; nil without an id that can be part of a cache key
+      # @return [Array, nil] the viewer's class and id, and the locale and time zone, which a block may read; nil
+      #   without an id that can be part of a cache key
       def identity(viewer)
         id = id(viewer)
-        [viewer.class.name, CustomCode.part(id)] if viewer.nil? || (viewer.class.name && !id.nil?)
+        [viewer.class.name, CustomCode.part(id), CustomCode.locale, CustomCode.zone] if viewer.nil? || (viewer.class.name && !id.nil?)
       rescue CustomCode::Refused
         nil
       end

@@ -59,6 +59,7 @@ module Castellan
       # @return [String, nil] quoted; nil if the version is unknown
       def etag(key, depends_on:, vary: nil, notified: false)
         _, digest = keys(key, depends_on, vary, notified, FOREVER)
+        ActiveRecordThread.clear_query_caches
         Cache::Key.etag(digest, nil) if digest
       end
 
@@ -78,7 +79,10 @@ module Castellan
         name, digest = keys(key, depends_on, vary, notified, freshness)
         return checked(key, yield) unless digest
 
-        kept = @layer.fetch(digest, freshness: freshness, latest: (name if freshness.stale?)) { sealed(key, yield) }
+        kept = @layer.fetch(digest, freshness: freshness, latest: (name if freshness.stale?)) do
+          ActiveRecordThread.clear_query_caches
+          sealed(key, yield)
+        end
         kept && opened(kept)
       end
 

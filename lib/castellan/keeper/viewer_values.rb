@@ -31,6 +31,7 @@ module Castellan
         ids, numbers, values = @known
         return values if ids && ids == blanks.ids && numbers == blanks.numbers
 
+        ActiveRecordThread.clear_query_caches
         values = yield
         @known = [blanks.ids, blanks.numbers, values.map(&:-@).freeze].freeze if values.sum(&:bytesize) <= LONGEST
         values
