@@ -94,6 +94,22 @@ class RateLimitTest < Minitest::Test
     assert_equal [200, 200, 200, 429], ["", "", "user=1", "user=1"].map { |query| get("QUERY_STRING" => query).status }
   end
 
+  def test_a_record_is_a_client_by_class_and_id
+    user = Struct.new(:id)
+    limit(limit: 1, by: ->(request) { user.new(request.params["user"]) })
+    assert_equal [200, 429, 200], %w[1 1 2].map { |id| get("QUERY_STRING" => "user=#{id}").status }
+  end
+
+  def test_each_of_two_limits_tells_what_remains
+    limit(limit: 1, name: "inner")
+    @app = Castellan::RateLimit.new(@app, limit: 10, period: YEAR, name: "outer", store: Castellan::Store::MemoryStore.new)
+    get
+    response = get
+    assert_equal 429, response.status
+    assert_equal [["inner", "0"], %w[outer 8]], response["ratelimit"].scan(/"(\w+)";r=(\d+)/)
+    assert_equal %("inner";q=1;w=#{YEAR}, "outer";q=10;w=#{YEAR}), response["ratelimit-policy"]
+  end
+
   def test_a_store_that_fails_lets_requests_pass
     log = []
     store = Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:1", timeout: 0.05)

@@ -44,7 +44,8 @@ module Castellan
     # @param by [Symbol, #call] identifies the client. `:address`: the IP address, or the /64 of an IPv6
     #   address; set trusted proxies with `Rack::Request.ip_filter`. `:token`: the Authorization field, or
     #   else the address; a client that invents tokens is not limited, so add another limit by address. A
-    #   callable gets a Rack::Request and returns the client's key; nil: not limited
+    #   callable gets a Rack::Request and returns the client's key: a String, an Integer or a record; nil: not
+    #   limited
     # @param cost [Integer, #call] of a request, 1 to 100; a callable gets a Rack::Request; default: {COST}
     # @param store [Object, nil] see {Store.for}; nil: `Rack::Attack.cache.store`, in Rails its cache
     # @param name [String] distinguishes several limits
@@ -70,8 +71,10 @@ module Castellan
     def call(env)
       counted = count(Rack::Request.new(env)) or return @app.call(env)
       response = counted > @limit ? refused(env) : @app.call(env)
-      response[1].merge!("ratelimit-policy" => @policy, "ratelimit" => %(#{@label};r=#{[@limit - counted, 0].max};t=#{rest})) \
-        unless response[1].frozen?
+      unless response[1].frozen?
+        append(response[1], "ratelimit-policy", @policy)
+        append(response[1], "ratelimit", %(#{@label};r=#{[@limit - counted, 0].max};t=#{rest}))
+      end
       response
     end
 
@@ -80,9 +83,15 @@ module Castellan
     # @return [Integer, nil] the cost of the client's requests in this period; 0 if the store fails
     def count(request)
       client = @by.call(request) or return
+      client = "#{client.class.name} #{client.id}" if client.respond_to?(:id)
       cost = (@cost.respond_to?(:call) ? @cost.call(request) : @cost).to_i.clamp(1, MOST_COST)
       period = Time.now.to_i / @period
       @store.increment("#{Rack::Attack.cache.prefix}:#{period}:#{@name}:#{client}", cost, ttl: rest + 1) || 0
+    end
+
+    # The fields are lists: each limit on the way adds its own.
+    def append(headers, name, value)
+      headers[name] = [headers[name], value].compact.join(", ")
     end
 
     def default_store
