@@ -106,7 +106,7 @@ class RateLimitTest < Minitest::Test
     get
     response = get
     assert_equal 429, response.status
-    assert_equal [["inner", "0"], %w[outer 8]], response["ratelimit"].scan(/"(\w+)";r=(\d+)/)
+    assert_equal [%w[inner 0], %w[outer 8]], response["ratelimit"].scan(/"(\w+)";r=(\d+)/)
     assert_equal %("inner";q=1;w=#{YEAR}, "outer";q=10;w=#{YEAR}), response["ratelimit-policy"]
   end
 
