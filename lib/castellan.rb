@@ -30,6 +30,7 @@ module Castellan
   autoload :Keeper, "castellan/keeper"
   autoload :LoadTest, "castellan/load_test"
   autoload :Measurement, "castellan/measurement"
+  autoload :PendingMigrations, "castellan/pending_migrations"
   autoload :Plan, "castellan/plan"
   autoload :PostgresStatements, "castellan/postgres_statements"
   autoload :Profile, "castellan/profile"
@@ -82,13 +83,16 @@ module Castellan
     Verify.call(&block)
   end
 
-  # Builds a JSON:API server as a Rack application.
+  # Builds a JSON:API server as a Rack application. While the database does not answer or
+  # migrations of ActiveRecord are pending, the app is built with the first request.
   #
   #   run Castellan.app { resource UserResource }
   #
   # @return [#call] see {Serve::App}
-  def self.app(**options, &block)
-    Serve::App.new(**options, &block)
+  def self.app(&block)
+    reason = PendingMigrations.reason or return Serve::App.new(&block)
+    warn("castellan: resources are checked with the first request, because #{reason}")
+    Serve::LateApp.new(&block)
   end
 end
 

@@ -52,6 +52,12 @@ class ContractTest < Minitest::Test
     ActiveSupport::Notifications.unsubscribe(subscriber)
   end
 
+  def test_active_record_tells_whether_migrations_are_pending
+    assert ActiveRecord::MigrationContext.method_defined?(:needs_migration?)
+    assert [ActiveRecord::ConnectionAdapters::ConnectionPool, ActiveRecord::ConnectionAdapters::AbstractAdapter]
+      .any? { |place| place.method_defined?(:migration_context) }
+  end
+
   def test_active_record_finds_the_target_of_an_association_in_one_private_method
     assert ActiveRecord::Associations::Association.private_method_defined?(:find_target)
   end

@@ -362,6 +362,88 @@ class RailtieTest < Minitest::Test
     assert_equal "200", output.lines.last.chomp
   end
 
+  FRESH = {
+    "app/models/article.rb" => "class Article < ActiveRecord::Base\n  has_many :notes\nend\n",
+    "app/models/note.rb" => "class Note < ActiveRecord::Base; end\n",
+    "app/resources/note_resource.rb" => "class NoteResource < Castellan::Resource\n  model Note\n  attributes :text\nend\n",
+    "app/resources/article_resource.rb" => <<~RUBY,
+      class ArticleResource < Castellan::Resource
+        model Article
+        attributes :title
+        has_many :notes
+        self_links
+      end
+    RUBY
+    "config/routes.rb" => <<~RUBY,
+      Rails.application.routes.draw do
+        mount Castellan.app { resource ArticleResource; resource NoteResource } => "/api"
+        mount Castellan.app { resource NoteResource } => "/notes"
+      end
+    RUBY
+    "db/migrate/20260101000000_create_articles.rb" => <<~RUBY
+      class CreateArticles < ActiveRecord::Migration[7.1]
+        def change
+          create_table(:articles, primary_key: :number) { |table| table.text :title }
+          reversible { |step| step.up { Article.create!(title: "of the migration") } }
+        end
+      end
+    RUBY
+  }.freeze
+  NOTES = <<~RUBY
+    class CreateNotes < ActiveRecord::Migration[7.1]
+      def change
+        create_table(:notes) { |table| table.integer :article_id }
+        add_column :notes, :text, :text
+        reversible { |step| step.up { Note.create!(article_id: Article.first.number, text: "new") } }
+      end
+    end
+  RUBY
+
+  # The routes, and so the resources, are loaded in each task, and eagerly before Rails 8.
+  def test_a_mounted_app_does_not_stop_the_tasks_of_the_database
+    task = ->(name) { "$stderr = $stdout; boot; Rails.application.reload_routes!; Rails.application.load_tasks; Rake::Task['#{name}'].invoke; " }
+    read = "puts get('/api/articles').body, get('/notes/notes').status, get('/api/articles/1/notes').body"
+    in_app(files: FRESH) do |run|
+      %w[0 1].each do |eager|
+        FileUtils.rm_f(["library.sqlite3", "db/migrate/20260102000000_create_notes.rb"])
+        assert_match(/checked with the first request, because/, run.call(task.call("db:create"), "EAGER" => eager))
+        first = run.call("#{task.call("db:migrate")}puts Article.primary_key", "EAGER" => eager)
+        assert_equal "number", first.lines.last.chomp
+        File.write("db/migrate/20260102000000_create_notes.rb", NOTES)
+        migrated = run.call("#{task.call("db:migrate")}#{read}", "EAGER" => eager)
+        assert_includes migrated, "because migrations are pending"
+        assert_includes migrated, '"id":"1","attributes":{"title":"of the migration"}'
+        assert_includes migrated, '"attributes":{"text":"new"}'
+        assert_equal migrated.lines.last(3), run.call("boot; Rails.application.reload_routes!; #{read}", "EAGER" => eager).lines.last(3)
+      end
+    end
+  end
+
+  def test_a_mounted_app_serves_a_database_that_was_created_after_it
+    needs :postgres
+    url = Castellan::TestServers.postgres_url.sub(%r{[^/?]+(?=\z|\?)}) { |name| "#{name}_later" }
+    output = run_app(<<~RUBY, files: { **FRESH, "db/migrate/20260102000000_create_notes.rb" => NOTES }, "DATABASE_URL" => url)
+      $stderr = $stdout; boot; Rails.application.reload_routes!; Rails.application.load_tasks
+      ActiveRecord::Base.connection_handler.clear_all_connections!
+      p get("/api/articles").status
+      %w[db:create db:migrate].each { |name| Rake::Task[name].invoke }
+      puts get("/api/articles").body
+      ActiveRecord::Base.connection_handler.clear_all_connections!
+      Rake::Task["db:drop"].invoke
+    RUBY
+    assert_includes output, "checked with the first request, because there is no database"
+    assert_equal "503", output[/^\d+$/]
+    assert_includes output, '"id":"1","attributes":{"title":"of the migration"}'
+  end
+
+  # `rails routes` prints it.
+  def test_an_app_that_is_inspected_shows_no_key
+    key = "k" * 40
+    app = Castellan.app { authenticate(jwt: { key: key, algorithms: %w[HS256] }) }
+    assert_equal "#<Castellan::Serve::App >", app.inspect
+    refute_includes app.instance_variable_get(:@authentication).inspect, key
+  end
+
   def test_nothing_is_loaded_for_the_check_of_an_application_without_resources
     files = FILES.transform_values { "" }.merge(FILES.slice("config/database.yml"))
     files.update("app/models/article.rb" => "class Article; end", "app/resources/article_resource.rb" => "ArticleResource = 1",

@@ -84,10 +84,12 @@ module Castellan
       # Checks the resources that are loaded, and loads none.
       # @raise [DeclarationError] with the file, the line and the nearest correct name
       def check
-        Castellan.check! if Castellan::Resource.subclasses.any?
+        return if Castellan::Resource.subclasses.empty?
+
+        reason = PendingMigrations.reason
+        reason ? checked_later(reason) : Castellan.check!
       rescue *database_errors => error
-        Rails.logger&.warn("castellan: resources are checked with their first document, because the database does not answer: " \
-                           "#{error.message}")
+        checked_later("the database does not answer: #{error.message}")
       end
 
       # Makes Rails parse JSON:API's media type as JSON, in request parameters and in `parsed_body` of
@@ -109,6 +111,10 @@ module Castellan
       end
 
       private
+
+      def checked_later(reason)
+        Rails.logger&.warn("castellan: resources are checked with their first document, because #{reason}")
+      end
 
       def enabled(options)
         return if options == false || Castellan.off?

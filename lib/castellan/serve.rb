@@ -21,6 +21,7 @@ require_relative "serve/several_tables"
 require_relative "serve/operations"
 require_relative "serve/options"
 require_relative "serve/app"
+require_relative "serve/late_app"
 
 module Castellan
   module Serve

@@ -50,6 +50,7 @@ module Castellan
       end
 
       def walk(application, prefix)
+        application = application.app if application.is_a?(Serve::LateApp)
         return if application.nil? || !@seen.add?([prefix, application.object_id])
         return @to_a << [prefix, application] if application.is_a?(Serve::App)
         return routes(application, prefix) if rails?(application)

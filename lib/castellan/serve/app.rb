@@ -171,10 +171,14 @@ module Castellan
       # @return [Purge, nil]
       def purge = @frame.purge
 
+      # Short, because `rails routes` prints it, and without the keys of `authenticate`.
+      # @return [String]
+      def inspect = "#<#{self.class} #{@endpoints.keys.join(" ")}>"
+
       private
 
-      # Rails draws its routes before the first migration, so a missing database or table only causes a
-      # warning; the resource is then checked at its first document.
+      # If the database cannot be read, which is the case where an image of the application is built, the resource is
+      # checked at its first document.
       def check(resource)
         resource.checked_rows
         [resource.definition, *resource.definition.types].each { |definition| Write.check!(definition) }

@@ -61,6 +61,10 @@ module Castellan
         @viewer.call(claims) || refuse("the token is not valid")
       end
 
+      # Without the keys.
+      # @return [String]
+      def inspect = "#<#{self.class} #{@algorithms.join(" ")}>"
+
       private
 
       def load_gem

@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+require "forwardable"
+
+module Castellan
+  module Serve
+    # Builds an {App} with the first request, because its tables cannot be read yet. See {PendingMigrations}.
+    #
+    #   LateApp.new { resource UserResource }   # has the public methods of an {App}
+    class LateApp
+      extend Forwardable
+
+      def_delegators :app, :cost, :route, :endpoint_of, :endpoints, :other_paths, :purge
+
+      def initialize(&block)
+        @block = block
+        @lock = Mutex.new
+        @app = nil
+      end
+
+      # @return [App]
+      # @raise [Castellan::Error] if a declaration is wrong
+      def app
+        @app || @lock.synchronize { @app ||= App.new(&@block) }
+      end
+
+      # @param env [Hash] Rack's environment
+      # @return [Array] Rack's response; 503 while the database does not answer
+      def call(env)
+        (@app || built).call(env)
+      end
+
+      # Builds nothing, because `rails routes` calls it.
+      # @return [String]
+      def inspect = "#<#{self.class}>"
+
+      private
+
+      def built
+        app
+      rescue StandardError => error
+        raise unless Write::DatabaseError.unavailable?(error)
+
+        ->(_env) { ErrorDocument.of(Write::DatabaseError.unavailable) }
+      end
+    end
+  end
+end
