@@ -84,6 +84,25 @@ class InstallGeneratorTest < Minitest::Test
     end
   end
 
+  def test_tables_of_notified_resources_notify
+    files = { "app/resources/post_resource.rb" => CACHED.sub("cache :exact", "cache :notified"),
+              "app/resources/name_resource.rb" => "class NameResource < Castellan::Resource\n  model ::Name\n  cache :exact\nend\n",
+              "app/models/name.rb" => "class Name < ActiveRecord::Base\nend\n" }
+    with_app(files) do |run, dir|
+      run.call("connection.create_table(:names) unless connection.table_exists?(:names); generate")
+      assert_includes one(dir, "add_castellan_versions"),
+                      "    castellan_versions :names\n    castellan_versions :posts, :tags, :users, notify: true\n"
+    end
+  end
+
+  def test_a_resource_whose_scope_needs_a_viewer_is_named
+    scoped = CACHED.sub("cache :exact", "scope { |posts, viewer| posts.where(user_id: viewer.id) }\n  cache :exact")
+    with_app({ "app/resources/post_resource.rb" => scoped }) do |run, dir|
+      assert_includes run.call("generate"), "PostResource raises NoMethodError without a viewer: also add the tables that"
+      assert_includes one(dir, "add_castellan_versions"), "castellan_versions :posts\n"
+    end
+  end
+
   def test_a_resource_of_another_database_is_left_out
     databases = %w[test development production].map { |name|
       "#{name}:\n  primary: { adapter: sqlite3, database: library.sqlite3 }\n  events: { adapter: sqlite3, database: events.sqlite3 }\n"

@@ -42,14 +42,14 @@ module Castellan
       end
 
       # @return [Array<String>] the arguments of each line; a table with a column of `cache by:` includes the
-      #   column
+      #   column, one of a resource with `cache :notified` notifies
       def lines
         @lines ||= begin
           by = cached.flat_map { |resource| resource.definition.caching.by }.uniq
           connection = ::ActiveRecord::Base.connection
-          tables.group_by { |table| by & connection.columns(table).map(&:name) }.map do |columns, names|
+          tables.group_by { |table| [by & connection.columns(table).map(&:name), notified.include?(table)] }.map do |(columns, notify), names|
             [*names.map { |table| table.match?(/\A[a-z_]\w*\z/) ? ":#{table}" : table.inspect },
-             *("by: %i[#{columns.join(" ")}]" if columns.any?)].join(", ")
+             *("by: %i[#{columns.join(" ")}]" if columns.any?), *("notify: true" if notify)].join(", ")
           end
         end
       end
@@ -57,8 +57,15 @@ module Castellan
       # @return [Array<String>] the tables of cached documents, with and without includes, that have no
       #   versions yet
       def tables
-        @tables ||= cached.flat_map { |resource| tables_of(resource) }.uniq.sort.reject { |table| versions.installed?([table]) }
+        @tables ||= tables_of_resources.values.flatten.uniq.sort.reject { |table| versions.installed?([table]) }
       end
+
+      # @return [Array<String>] the tables of resources with `cache :notified`
+      def notified
+        @notified ||= tables_of_resources.select { |resource, _| resource.definition.caching.kind == :notified }.values.flatten
+      end
+
+      def tables_of_resources = @tables_of_resources ||= cached.to_h { |resource| [resource, tables_of(resource)] }
 
       def cached = declared.first
 
@@ -73,12 +80,19 @@ module Castellan
         end
       end
 
+      # A scope may need a viewer, who is not known here.
       def tables_of(resource)
-        [nil, *resource.definition.relationships.keys].flat_map do |name|
-          resource.document(query: name ? { "include" => name.to_s } : {}).rendering.tables.to_a
-        rescue BadRequest # clients may not include this relationship
-          []
-        end
+        [nil, *resource.definition.relationships.keys].flat_map { |name| tables_with(resource, name) }
+      rescue StandardError => error
+        say_status("versions", "#{resource.name} raises #{error.class} without a viewer: also add the tables that " \
+                               "`#{resource.name}.document(viewer: viewer).explain` names", :yellow)
+        [resource.declarations.model.table_name]
+      end
+
+      def tables_with(resource, name)
+        resource.document(query: name ? { "include" => name.to_s } : {}).rendering.tables.to_a
+      rescue BadRequest # clients may not include this relationship
+        []
       end
 
       def versions = @versions ||= Versions::ExactVersions.new(::ActiveRecord::Base)
