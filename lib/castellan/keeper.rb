@@ -286,6 +286,13 @@ module Castellan
       end
     end
 
+    # @param plan [Plan::FetchPlan]
+    # @return [Array<String>] the tables of `per_viewer … version:` that have no version, so that the values are read
+    #   in each request
+    def unversioned(plan)
+      @exact.respond_to?(:missing) ? @exact.missing(Document::ViewerBlocks.declared_tables(plan)) : []
+    end
+
     private
 
     def forget_requests

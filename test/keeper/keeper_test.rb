@@ -194,6 +194,15 @@ module KeeperContract
     refute_includes models::ArticleResource.document(keeper: @keeper).explain, "kept: "
   end
 
+  def test_explain_names_a_table_of_values_that_has_no_version
+    personal = lambda do |name, version|
+      library.models.const_set(name, Class.new(models::KeptArticleResource) { per_viewer(:read, version: version) { [] } })
+    end
+    misspelt = personal.call("MisspeltResource#{object_id}", { coments: :id }).document(keeper: @keeper).explain
+    assert_includes misspelt, "because the version of coments cannot be read: add castellan_versions :coments"
+    refute_includes personal.call("SpeltResource#{object_id}", :comments).document(keeper: @keeper).explain, "in each request"
+  end
+
   def test_explain_prints_why_nothing_is_kept_with_any_version
     with_env("CASTELLAN" => "off") { assert_includes document.explain, "kept: not now: CASTELLAN=off" }
     nameless = Class.new(models::KeptArticleResource)

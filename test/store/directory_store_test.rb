@@ -114,10 +114,19 @@ class DirectoryStoreTest < Minitest::Test
     assert_equal "of somebody else", File.read(other)
   end
 
-  def test_a_deleted_directory_is_a_store_error
+  def test_a_deleted_directory_is_made_again
     store.write_multi({ "a" => "1" })
     FileUtils.rm_rf(@directory)
     assert_empty store.read_multi(%w[a])
+    assert_equal %w[a], store.write_multi({ "a" => "1" })
+    assert_equal({ "a" => "1" }, store.read_multi(%w[a]))
+    assert_equal 0o700, File.stat(@directory).mode & 0o777
+  end
+
+  def test_a_directory_that_cannot_be_made_again_is_a_store_error
+    store.write_multi({ "a" => "1" })
+    FileUtils.rm_rf(@directory)
+    File.write(@directory, "a file")
     assert_raises(Castellan::StoreError) { store.write_multi({ "a" => "1" }) }
   end
 

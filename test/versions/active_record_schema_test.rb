@@ -39,7 +39,7 @@ module ActiveRecordSchemaContract
   end
 
   def test_schema_rb_contains_the_versions_and_can_be_loaded_repeatedly
-    migration { castellan_versions :users, :posts }.migrate(:up)
+    migration { castellan_versions %w[users posts] }.migrate(:up)
     schema = dump
     assert_includes schema, %(\n  castellan_versions "posts", "users"\nend)
     assert_equal %w[posts users], schema.scan(/create_table "(\w+)"/).flatten, "the counters are not dumped"

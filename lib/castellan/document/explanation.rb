@@ -110,7 +110,15 @@ module Castellan
         return "kept: not now: #{reason}" if reason
 
         parts = @document.parts.map { |table, column, value| "#{table} with #{column} = #{value}" }
-        "kept: the document, while no write changes what it is made of#{" (of #{parts.join(", ")})" if parts.any?}"
+        ["kept: the document, while no write changes what it is made of#{" (of #{parts.join(", ")})" if parts.any?}", *unversioned_line]
+      end
+
+      def unversioned_line
+        tables = @document.unversioned
+        return if tables.empty?
+
+        "the viewer's values are read in each request, because the version of #{tables.join(", ")} cannot be read: " \
+          "add castellan_versions #{tables.map { |table| table.to_sym.inspect }.join(", ")} to a migration, or correct the name"
       end
     end
   end

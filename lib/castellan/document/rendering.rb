@@ -286,6 +286,9 @@ module Castellan
         @keeper.reason(self)
       end
 
+      # @return [Array<String>] see {Keeper#unversioned}
+      def unversioned = @keeper.unversioned(plan)
+
       # @return [Array<String>] why the document can never be cached, with any store and versions
       def unkeepable
         reasons = tables_read.reasons

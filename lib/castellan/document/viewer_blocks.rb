@@ -50,6 +50,13 @@ module Castellan
         declared unless declared.empty? || declared.any? { |version| version.nil? || version.is_a?(Hash) || version.respond_to?(:call) }
       end
 
+      # @return [Array<String>] the tables that `version:` of the attributes names
+      def declared_tables(plan)
+        plan.holes.map(&:version).filter_map { |version|
+          (version.is_a?(Hash) ? version.each_key.first : version)&.to_s unless version.respond_to?(:call)
+        }.uniq
+      end
+
       # @return [Array, nil] the viewer's class and id, and the locale and time zone, which a block may read; nil
       #   without an id that can be part of a cache key
       def identity(viewer)

@@ -140,8 +140,10 @@ module Castellan
       def expiry(ttl) = ttl ? now_ns + (ttl * 1_000_000_000).to_i : 0
       def now_ns = (Clock.now.to_r * 1_000_000_000).to_i
 
-      # Opens the lock file per call: flock excludes other threads only with separate file descriptors.
+      # Opens the lock file per call: flock excludes other threads only with separate file descriptors. Makes the
+      # directory again if it was removed (`rm -r tmp/*`).
       def locked
+        FileUtils.mkdir_p(@directory, mode: 0o700)
         File.open(File.join(@directory, "lock"), File::RDWR | File::CREAT | File::NOFOLLOW, 0o600) do |file|
           file.flock(File::LOCK_EX)
           yield

@@ -38,14 +38,14 @@ module Castellan
         # @raise [ConfigurationError] for other databases, or an invalid table name
         def castellan_versions(*tables)
           options = castellan_options(tables)
-          names = tables.grep_v(Hash).map { |table| Dependency.new(table).table }
+          names = tables.flatten.grep_v(Hash).map { |table| Dependency.new(table).table }
           transaction { names.each { |name| castellan_triggers.install(name, **options).each { |sql| execute(sql) } } }
         end
 
         # Removes the triggers and the versions.
         # @param tables [Array<String, Symbol>]
         def remove_castellan_versions(*tables)
-          names = tables.grep_v(Hash).map { |table| Dependency.new(table).table }
+          names = tables.flatten.grep_v(Hash).map { |table| Dependency.new(table).table }
           transaction { names.each { |name| castellan_triggers.uninstall(name).each { |sql| execute(sql) } } }
         end
 
@@ -90,7 +90,7 @@ module Castellan
         def change_castellan_versions(command, tables)
           say_with_time("#{command}(#{tables.map(&:inspect).join(", ")})") do
             reverting = connection.respond_to?(:revert)
-            tables = tables.map { |table| table.is_a?(Hash) ? table : proper_table_name(table, table_name_options) } unless reverting
+            tables = tables.flatten.map { |table| table.is_a?(Hash) ? table : proper_table_name(table, table_name_options) } unless reverting
             connection.public_send(command, *tables)
           end
         end

@@ -76,13 +76,13 @@ module Castellan
       #   ignored on SQLite
       def install(tables, notify: false, by: [])
         options = postgres? ? { notify: notify, by: [*by].map(&:to_s) } : {}
-        tables.each { |table| @connections.execute(triggers.install(Dependency.new(table).table, **options)) }
+        [*tables].each { |table| @connections.execute(triggers.install(Dependency.new(table).table, **options)) }
         nil
       end
 
       # Removes the triggers and counters.
       def uninstall(tables)
-        tables.each { |table| @connections.execute(triggers.uninstall(Dependency.new(table).table)) }
+        [*tables].each { |table| @connections.execute(triggers.uninstall(Dependency.new(table).table)) }
         nil
       end
 
