@@ -147,7 +147,8 @@ module Castellan
 
         # Disconnects, because ActiveRecord trusts a dead connection for some seconds before it verifies it.
         # It must not reconnect in a transaction: there ROLLBACK fails, and ActiveRecord discards the
-        # connection.
+        # connection. The statement is not sent again, because a new connection lacks what the request has set
+        # (search_path, a setting that row-level security reads).
         def reconnect_later
           @connection.disconnect! unless @connection.transaction_open?
         end
