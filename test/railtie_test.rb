@@ -426,13 +426,18 @@ class RailtieTest < Minitest::Test
       $stderr = $stdout; boot; Rails.application.reload_routes!; Rails.application.load_tasks
       ActiveRecord::Base.connection_handler.clear_all_connections!
       p get("/api/articles").status
+      late = Castellan.app { resource ArticleResource }
+      cost = -> { puts "cost: \#{late.cost(Rack::Request.new(Rack::MockRequest.env_for("/articles?include=notes")))}" }
+      cost.call
       %w[db:create db:migrate].each { |name| Rake::Task[name].invoke }
       puts get("/api/articles").body
+      cost.call
       ActiveRecord::Base.connection_handler.clear_all_connections!
       Rake::Task["db:drop"].invoke
     RUBY
     assert_includes output, "checked with the first request, because there is no database"
     assert_equal "503", output[/^\d+$/]
+    assert_equal %w[1 2], output.scan(/^cost: (\d+)$/).flatten
     assert_includes output, '"id":"1","attributes":{"title":"of the migration"}'
   end
 

@@ -10,7 +10,7 @@ module Castellan
     class LateApp
       extend Forwardable
 
-      def_delegators :app, :cost, :route, :endpoint_of, :endpoints, :other_paths, :purge
+      def_delegators :app, :route, :endpoint_of, :endpoints, :other_paths, :purge
 
       def initialize(&block)
         @block = block
@@ -28,6 +28,14 @@ module Castellan
       # @return [Array] Rack's response; 503 while the database does not answer
       def call(env)
         (@app || built).call(env)
+      end
+
+      # @param (see App#cost)
+      # @return [Integer] see {App#cost}; 1 while the app cannot be built
+      def cost(request, at: "")
+        app.cost(request, at: at)
+      rescue StandardError
+        1 # the response tells the error
       end
 
       # Builds nothing, because `rails routes` calls it.
