@@ -292,6 +292,40 @@ class RailtieTest < Minitest::Test
     ].zip(output.lines.last(13)) { |expected, line| assert_match expected, line, output }
   end
 
+  STREAMED = {
+    "app/controllers/articles_controller.rb" => <<~RUBY
+      class ArticlesController < ActionController::API
+        MADE = [0]
+        def index
+          expires_in 5.minutes, public: true
+          response.last_modified = Time.now # Rack::ETag reads bodies without it
+          self.response_body = Enumerator.new { |body| 3.times { |number| body << "\#{number},"; MADE[0] += 1 } }
+        end
+
+        def show
+          fresh_when Struct.new(:updated_at, :cache_key_with_version).new(20.days.ago, "post"), public: true
+        end
+      end
+    RUBY
+  }.freeze
+
+  def test_the_http_cache_sends_an_enumerator_while_it_is_made_and_stores_it
+    output = run_app(<<~RUBY, files: STREAMED)
+      LibraryApp.config.castellan.http_cache = true
+      boot
+      made = ArticlesController::MADE
+      _, _, body = Rails.application.call(Rack::MockRequest.env_for("/articles"))
+      seen = []
+      body.each { |chunk| seen << [chunk, made[0]] }
+      body.close
+      p seen
+      p get("/articles").then { |response| [response.body, response["cache-status"][/hit/]] }
+      Rails.application.routes.draw { get "/article", to: "articles#show" }
+      p Array.new(2) { get("/article")["cache-status"][/hit|stale/] }
+    RUBY
+    assert_equal ['[["0,", 0], ["1,", 1], ["2,", 2]]', '["0,1,2,", "hit"]', '[nil, "stale"]'], output.lines.last(3).map(&:chomp)
+  end
+
   FORMATS = {
     "app/controllers/articles_controller.rb" => <<~RUBY
       class ArticlesController < ActionController::Base
@@ -324,8 +358,9 @@ class RailtieTest < Minitest::Test
   end
 
   def test_an_invalid_value_raises_with_the_correction
-    { "detection = true" => "detection must be a Hash of options, or false, got true; write for example " \
-                            "config.castellan.detection = { sample: 0.1 }",
+    { "http_cache = { store: Rails.cache }" => "Rails.cache is nil until config/initializers are loaded",
+      "detection = true" => "detection must be a Hash of options, or false, got true; write for example " \
+                                                                                                                                "config.castellan.detection = { sample: 0.1 }",
       "profile = 'on'" => "profile must be a Hash of options, or false, got \"on\"", "cache_store = :memory_store" =>
       "cache_store must be a store or Rails.cache, got :memory_store", "revision = 7" => "revision must be a String or nil, got 7",
       "verify = 0.1" => "verify must be a Hash of options, or false, got 0.1",

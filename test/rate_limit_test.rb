@@ -89,6 +89,13 @@ class RateLimitTest < Minitest::Test
     assert_equal "7", get("PATH_INFO" => "/articles", "QUERY_STRING" => "include=author,tags")["ratelimit"][/r=(\d+)/, 1]
   end
 
+  def test_the_body_is_left_to_the_application
+    @app = Castellan::RateLimit.new(->(env) { [200, {}, [env["rack.input"].read]] }, limit: 9, period: YEAR,
+                                                                                     store: Castellan::Store::MemoryStore.new)
+    form = { "REQUEST_METHOD" => "POST", "CONTENT_TYPE" => "application/x-www-form-urlencoded", "rack.input" => StringIO.new("include=a") }
+    assert_equal "include=a", get(**form).body
+  end
+
   def test_a_block_chooses_the_client_and_nil_is_not_limited
     limit(limit: 1, by: ->(request) { request.params["user"] }, cost: 1)
     assert_equal [200, 200, 200, 429], ["", "", "user=1", "user=1"].map { |query| get("QUERY_STRING" => query).status }

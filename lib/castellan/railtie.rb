@@ -195,12 +195,12 @@ module Castellan
 
     # Where Rails inserts Rack::Cache: after host authorization, SSL and static files, and before all
     # middleware that handles single requests or clients. Rails chooses formats by both fields of `vary:`, and
-    # sends Vary only with some of the formats.
+    # sends Vary only with some of the formats. `fresh_when(post, public: true)` means validation, not a guess.
     initializer "castellan.http_cache", after: :load_config_initializers do |app|
       if (options = app.config.castellan.http_cache) && !Castellan.off?
         app.config.middleware.insert_before ActionDispatch::Executor, Castellan::HTTPCache,
                                             log: ->(line) { Rails.logger.warn(line) },
-                                            vary: %w[Accept X-Requested-With], **options
+                                            vary: %w[Accept X-Requested-With], heuristic: false, **options
       end
     end
 

@@ -30,8 +30,8 @@ module Castellan
     # The default cost of a request to {Castellan.app}: one, plus one for each included path and for each
     # hundred records of the page.
     COST = lambda do |request|
-      include = request.params["include"]
-      page = request.params["page"]
+      include = request.GET["include"] # not `params`, which would read the body
+      page = request.GET["page"]
       size = page.is_a?(Hash) ? page["size"].to_i : 0
       1 + (include.is_a?(String) ? include.count(",") + 1 : 0) + (size / 100)
     rescue StandardError # the application answers unreadable parameters with 400

@@ -20,7 +20,7 @@ class HTTPCacheAttacksTest < Minitest::Test
   # Unkeyed request fields that frameworks build URLs from.
   %w[X-Forwarded-Host X-Forwarded-Proto X-Forwarded-Port X-Forwarded-Scheme X-Forwarded-Ssl X-Forwarded-Server X-Forwarded-Prefix
      X-Host X-Original-Host X-Original-URL X-Rewrite-URL Forwarded X-HTTP-Method-Override X-HTTP-Method X-Method-Override
-     Front-End-Https X-URL-Scheme Turbo-Frame].each do |name|
+     Front-End-Https X-URL-Scheme Turbo-Frame HX-Request].each do |name|
     define_method("test_web_cache_poisoning_kettle_2018_by_#{name}") do
       world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [env["HTTP_#{name.upcase.tr("-", "_")}"] || "clean"]] }
       poison = { name => name == "Forwarded" ? "host=evil.org" : "evil.org" }

@@ -63,7 +63,7 @@ class HTTPCacheStatusTest < Minitest::Test
   [
     [{ only: "/api" }, %w[/api /api/posts], %w[/ /apix /other/api]],
     [{ only: ["/api/", "/feed"] }, %w[/api/posts /feed], %w[/api /feeds]],
-    [{ except: %w[/admin] }, %w[/ /administration], %w[/admin /admin/x]],
+    [{ except: %w[/admin] }, %w[/ /administration], %w[/admin /admin/x //admin /admin//x]],
     [{ only: "/api", except: "/api/me" }, %w[/api/posts], %w[/api/me /x]]
   ].each do |options, handled, untouched|
     define_method("test_#{options.inspect} chooses paths") do

@@ -308,6 +308,13 @@ class HTTPCacheInvalidationTest < Minitest::Test
     2.times { |time| assert_equal([time == 1] * 2, %w[/last /other].map { |path| world.get(path).hit? }) }
   end
 
+  def test_a_purged_url_may_have_letters_that_clients_encode
+    world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60" }, ["é"]] }
+    2.times { world.get("/caf%C3%A9") }
+    world.cache.purge("http://example.org/café")
+    refute_predicate world.get("/caf%C3%A9"), :hit?
+  end
+
   private
 
   # Works again, and lets the time pass for which it is not asked after a failure, at most five seconds.

@@ -31,6 +31,7 @@ class HTTPCacheStoringTest < Minitest::Test
        *%w[POST PUT PATCH DELETE OPTIONS PROPFIND REPORT SEARCH QUERY FOO].map { |name|
          ["#{name} is not answered from the cache", FRESH, :miss, { method: name }]
        },
+       ["events are not stored", { "cache-control" => "max-age=60", "content-type" => "text/event-stream; charset=utf-8" }, :miss],
        ["too short content is not stored", { "cache-control" => "max-age=60", "content-length" => "7" }, :hit]
 
   rows "RFC 9111 §5.2.2.5",

@@ -20,6 +20,11 @@ class MemcachedStoreTest < Minitest::Test
     assert_raises(Castellan::ConfigurationError) { Castellan::Store::MemcachedStore.new(address, namespace: "two words") }
   end
 
+  def test_a_lifetime_of_a_century_is_one_of_a_year
+    store.write_multi({ key("a") => "1" }, ttl: 100 * 365 * 86_400)
+    assert_equal({ key("a") => "1" }, store.read_multi([key("a")]))
+  end
+
   def test_a_value_that_is_too_large_is_not_stored
     store.write_multi({ key("a") => "old" })
     assert_equal [key("b")], store.write_multi({ key("a") => "x" * 1024 * 1024, key("b") => "y" * 1_000_000 })

@@ -23,7 +23,7 @@ module Castellan
         @longest_heuristic = number(:longest_heuristic, longest_heuristic)
         @set_cookie = SET_COOKIE.include?(set_cookie) ? set_cookie : refuse(:set_cookie, set_cookie, ":refuse or :explicit", ":refuse")
         @client_directives = client_directives
-        @targeted_fields = targeted.map { |name| name.to_s.downcase.freeze }.freeze
+        @targeted_fields = Array(targeted).map { |name| name.to_s.downcase.freeze }.freeze
         @vary = names(:vary, vary)
         @cache_status = cache_status
         @wait = number(:wait, wait)
@@ -41,6 +41,7 @@ module Castellan
       # @param path [String]
       # @return [Boolean] whether `only:` and `except:` let the cache handle the path
       def handles?(path)
+        path = path.squeeze("/") if path.include?("//") # routers do so
         return false if @only && !below?(@only, path)
 
         !(@except && below?(@except, path))

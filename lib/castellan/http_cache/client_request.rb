@@ -16,7 +16,7 @@ module Castellan
       FORWARDING = %w[HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO HTTP_X_FORWARDED_PORT HTTP_FORWARDED HTTP_X_FORWARDED_SCHEME
                       HTTP_X_FORWARDED_SSL HTTP_X_FORWARDED_SERVER HTTP_X_FORWARDED_PREFIX HTTP_X_HOST HTTP_X_ORIGINAL_HOST
                       HTTP_X_ORIGINAL_URL HTTP_X_REWRITE_URL HTTP_X_HTTP_METHOD_OVERRIDE HTTP_X_HTTP_METHOD HTTP_X_METHOD_OVERRIDE
-                      HTTP_X_URL_SCHEME HTTP_FRONT_END_HTTPS HTTP_TURBO_FRAME].freeze
+                      HTTP_X_URL_SCHEME HTTP_FRONT_END_HTTPS HTTP_TURBO_FRAME HTTP_HX_REQUEST].freeze
       # Fields that identify the sender. RFC 9111 has rules only for Authorization; the others rule out
       # heuristic freshness.
       IDENTITY = %w[HTTP_COOKIE HTTP_AUTHORIZATION HTTP_PROXY_AUTHORIZATION HTTP_X_API_KEY HTTP_X_AUTH_TOKEN
@@ -50,6 +50,7 @@ module Castellan
       # @param url [String] "https://example.com/posts?page=2"
       # @return [String] the key of its URI
       def self.key(url)
+        url = url.b.gsub(/[\x80-\xff]/n) { |byte| format("%%%02X", byte.ord) } unless url.ascii_only? # as clients send it
         scheme, authority, rest = url.match(%r{\A(https?)://([^/?#]+)([^#]*)}i)&.captures
         unless scheme
           raise ConfigurationError,
@@ -181,7 +182,7 @@ module Castellan
           env["HTTP_X_FORWARDED_PREFIX"] || env["HTTP_X_HOST"] || env["HTTP_X_ORIGINAL_HOST"] || env["HTTP_X_ORIGINAL_URL"] ||
           env["HTTP_X_REWRITE_URL"] || env["HTTP_X_HTTP_METHOD_OVERRIDE"] || env["HTTP_X_HTTP_METHOD"] ||
           env["HTTP_X_METHOD_OVERRIDE"] || env["HTTP_X_URL_SCHEME"] || env["HTTP_FRONT_END_HTTPS"] ||
-          env["HTTP_TURBO_FRAME"]
+          env["HTTP_TURBO_FRAME"] || env["HTTP_HX_REQUEST"]
       end
 
       def note_context(names, host)

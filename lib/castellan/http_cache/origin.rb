@@ -96,6 +96,13 @@ module Castellan
                                            "#{error.full_message(highlight: false)}")
         end
 
+        # Rails' body has `to_ary` also for an Enumerator (`self.response_body = …`), which would be read to its end.
+        # @return [Boolean] whether a controller of Rails makes the body while it is sent
+        def lazy?
+          body = request.env["action_controller.instance"]&.response_body
+          !body.nil? && !body.respond_to?(:to_ary)
+        end
+
         # A framework sends Set-Cookie for a new or changed session, but not for one that the application has only read.
         # @return [Boolean] whether the application has used the session of Rails, Rack or Roda
         def session?
@@ -219,7 +226,7 @@ module Castellan
         known = size(received)
         return unstored(received, policy) if known && known > @options.max_body
 
-        received.body.respond_to?(:to_ary) ? buffered(received) : streamed(received, policy)
+        received.body.respond_to?(:to_ary) && !received.lazy? ? buffered(received) : streamed(received, policy)
       end
 
       # A part does not replace a whole response. The response to If-Range has few fields, so it is stored only

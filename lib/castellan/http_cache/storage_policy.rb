@@ -85,10 +85,15 @@ module Castellan
         nil
       end
 
-      # A body with Transfer-Encoding is encoded already, such as that of Rails' `render stream: true`.
+      # A body with Transfer-Encoding is encoded already, such as that of Rails' `render stream: true`. Events are of
+      # the time when they are sent.
       def final?
         @status >= 200 && @status != PROXY_AUTHENTICATION_REQUIRED && (!PARTIAL.include?(@status) || part?) &&
-          !@fields.key?("rack.hijack") && !@fields.key?("transfer-encoding")
+          !@fields.key?("rack.hijack") && !@fields.key?("transfer-encoding") && !events?
+      end
+
+      def events?
+        HeaderFields.first(@fields["content-type"]).to_s.match?(%r{\A\s*text/event-stream}i)
       end
 
       def part?

@@ -79,6 +79,10 @@ module Castellan
 
       def http_cache=(options)
         @http_cache = checked(:http_cache, options == true ? {} : options, "{ only: [\"/api\"] }")
+        return unless @http_cache && @http_cache.fetch(:store, true).nil?
+
+        raise ConfigurationError, "config.castellan.http_cache has store: nil; Rails.cache is nil until config/initializers are loaded: " \
+                                  "set it there, or leave out store: for the memory of each process"
       end
 
       private

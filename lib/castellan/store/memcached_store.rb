@@ -28,7 +28,7 @@ module Castellan
     #
     #   store = MemcachedStore.new("127.0.0.1:11211", namespace: "api:")
     #
-    # Lifetimes are rounded up to whole seconds. Values larger than the server's item size (default 1 MB) are
+    # Lifetimes are rounded up to whole seconds and last a year at most. Values larger than the server's item size (default 1 MB) are
     # not stored. Keys that memcached does not accept (longer than 250 bytes with the namespace, blanks,
     # control characters, non-ASCII) are digested. Each value starts with a checksum of its key: a connection
     # that was interrupted in the middle of a response can return another key's value (dalli#956), which then
@@ -36,7 +36,8 @@ module Castellan
     class MemcachedStore
       PLAIN = /\A[!-}]{1,200}\z/ # without "~", the prefix of digested keys
       MARK = "\x01".b.freeze # first byte of values with a checksum; counters start with a digit
-      private_constant :PLAIN, :MARK
+      LONGEST = 365 * 86_400 # seconds; memcached takes no time after 2038
+      private_constant :PLAIN, :MARK, :LONGEST
 
       # @param servers [String, Array<String>, Dalli::Client] host:port, or a client with `raw: true`: other
       #   clients load values with Marshal, so anyone who can write to memcached could run code here
@@ -72,7 +73,7 @@ module Castellan
       # @return [Array<String>] the keys that were written
       def write_multi(entries, ttl: nil, if_absent: false)
         Store.check_ttl(ttl)
-        seconds = ttl&.ceil
+        seconds = ttl && [ttl.ceil, LONGEST].min
         return write_at_once(entries, seconds) if !if_absent && entries.size > 1 && @client.respond_to?(:set_multi)
 
         entries.filter_map { |key, bytes| key if write(name(key), bytes, seconds, if_absent) }

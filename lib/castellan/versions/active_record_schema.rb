@@ -89,8 +89,9 @@ module Castellan
 
         def change_castellan_versions(command, tables)
           say_with_time("#{command}(#{tables.map(&:inspect).join(", ")})") do
+            tables = tables.flatten
             reverting = connection.respond_to?(:revert)
-            tables = tables.flatten.map { |table| table.is_a?(Hash) ? table : proper_table_name(table, table_name_options) } unless reverting
+            tables = tables.map { |table| table.is_a?(Hash) ? table : proper_table_name(table, table_name_options) } unless reverting
             connection.public_send(command, *tables)
           end
         end

@@ -47,7 +47,8 @@ module Castellan
         @lines ||= begin
           by = cached.flat_map { |resource| resource.definition.caching.by }.uniq
           connection = ::ActiveRecord::Base.connection
-          tables.group_by { |table| [by & connection.columns(table).map(&:name), notified.include?(table)] }.map do |(columns, notify), names|
+          groups = tables.group_by { |table| [by & connection.columns(table).map(&:name), notified.include?(table)] }
+          groups.map do |(columns, notify), names|
             [*names.map { |table| table.match?(/\A[a-z_]\w*\z/) ? ":#{table}" : table.inspect },
              *("by: %i[#{columns.join(" ")}]" if columns.any?), *("notify: true" if notify)].join(", ")
           end
