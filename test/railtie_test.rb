@@ -360,7 +360,7 @@ class RailtieTest < Minitest::Test
   def test_an_invalid_value_raises_with_the_correction
     { "http_cache = { store: Rails.cache }" => "Rails.cache is nil until config/initializers are loaded",
       "detection = true" => "detection must be a Hash of options, or false, got true; write for example " \
-                                                                                                                                "config.castellan.detection = { sample: 0.1 }",
+                            "config.castellan.detection = { sample: 0.1 }",
       "profile = 'on'" => "profile must be a Hash of options, or false, got \"on\"", "cache_store = :memory_store" =>
       "cache_store must be a store or Rails.cache, got :memory_store", "revision = 7" => "revision must be a String or nil, got 7",
       "verify = 0.1" => "verify must be a Hash of options, or false, got 0.1",
