@@ -101,7 +101,7 @@ class ProxyCommandTest < Minitest::Test
   def test_only_restricts_the_declared_paths
     in_application(MountedApplication::RACK) do |file|
       out, = run_castellan("proxy", "nginx", file, "--only", "/api/posts/drafts,/api/people/1,/more", *REST)
-      assert_equal ["~ ^/api/posts/drafts(/|$)", "~ ^/api/people/1(/|$)", "~ ^/more(/|$)", "/"], out.scan(/location (.+) \{/).flatten
+      assert_equal ["~ ^/api/posts/drafts(/|$)", "~ ^/api/people/1(/|$)", "~ ^/more(/|$)", "/"], out.scan(%r{location ([~/].*) \{}).flatten
       assert_equal ["# /api/posts/drafts: public, no-cache, not cached", "# /api/people/1: public, no-cache, not cached"],
                    out.scan(%r{# /.*})
     end

@@ -52,6 +52,33 @@ class PurgeProxiesTest < Minitest::Test
     end
   end
 
+  RENAME = "UPDATE tags SET name = 'web' WHERE id = 3"
+
+  def test_a_document_that_cannot_be_stored_again_leaves_the_proxy
+    %w[nginx haproxy].each do |kind|
+      assert_leaves(kind, "DELETE FROM taggings; DELETE FROM tags WHERE id = 3")
+      large = [200, { "cache-control" => "public, s-maxage=600", "content-length" => "1100000" }, ["x" * 1_100_000]]
+      assert_leaves(kind, RENAME) { ->(_env) { large } }
+      private = Class.new(@journal.models::TagResource)
+      assert_leaves(kind, RENAME) { Castellan.app { resource private } }
+      assert_leaves(kind, RENAME) { ->(_env) { [429, { "retry-after" => "60" }, ["slower"]] } }
+      assert_leaves(kind, RENAME) { ->(env) { env["HTTP_CASTELLAN_REFRESH"] ? hang(env) : [500, {}, ["broken"]] } }
+    end
+  end
+
+  def test_only_a_purger_removes_a_document_from_nginx_and_haproxy
+    accept = { "accept" => "application/vnd.api+json" }
+    serve do |port|
+      %w[nginx haproxy].each do |kind|
+        with_proxy(kind, port) do |url|
+          assert_equal %w[/tags/2], asked_after("#{url}/tags/2", accept)
+          assert_empty asked_after("#{url}/tags/2", **accept, "x-forwarded-for" => "192.0.2.7")
+        end
+        with_proxy(kind, port, "--purger", "192.0.2.1") { |url| assert_empty asked_after("#{url}/tags/2", accept) }
+      end
+    end
+  end
+
   def test_the_middleware
     store = Castellan::Store::MemoryStore.new
     @purge = Castellan::Purge.new(@journal.source, [Castellan::Purge::Middleware.new(store)], again_after: nil, log: ->(_line) {})
@@ -152,10 +179,10 @@ class PurgeProxiesTest < Minitest::Test
   private
 
   def serve
-    app = nil
+    @app = nil
     answer = lambda do |env|
       @asked << env["PATH_INFO"]
-      (app ||= build).call(env).tap { |_, fields, _| @varied |= [fields["vary"]] }
+      (@app ||= build).call(env).tap { |_, fields, _| @varied |= [fields["vary"]] }
     end
     Castellan::TestServers.puma(answer) { |url| yield URI(url).port }
   end
@@ -180,6 +207,44 @@ class PurgeProxiesTest < Minitest::Test
     eventually { tag_name(url, 3) == "web" }
     assert_equal ["sql"], [tag_name(url, 2)]
     refute_includes drained, "/tags/2", "what does not contain the record stays"
+  end
+
+  # The block returns the application of later requests.
+  def assert_leaves(kind, sql)
+    @journal.fill
+    serve do |port|
+      with_proxy(kind, port) do |url|
+        @purge = Castellan::Purge.new(@journal.source, [Castellan::Purge::Refresh.new(url, timeout: 0.5)], again_after: nil)
+        @purge.install(@tag)
+        drained
+        2.times { get("#{url}/tags/3") }
+        assert_equal %w[/tags/3], drained
+        @app = yield if block_given?
+        @journal.run(sql)
+        @purge.call
+        2.times { assert_equal response("http://127.0.0.1:#{port}/tags/3"), response("#{url}/tags/3"), kind }
+        @purge.uninstall(@tag)
+      end
+    end
+  end
+
+  def hang(env)
+    (@hung ||= []) << env["rack.hijack"].call
+    [200, {}, []]
+  end
+
+  def response(url)
+    response = get(url)
+    [response.code, response.body]
+  end
+
+  # @return [Array<String>] the paths that the application sees after a PURGE of a document that the proxy has
+  def asked_after(url, fields)
+    get(url)
+    purge(url, fields)
+    drained
+    get(url)
+    drained
   end
 
   def keeping_compressed_documents

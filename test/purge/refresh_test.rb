@@ -3,6 +3,7 @@
 require "test_helper"
 require "serve/journal_requests"
 require "support/purged_proxy"
+require "support/small_server"
 
 # A purge that does not reach a proxy, and URLs that a client can send to a server that notes them.
 module PurgeRefreshContract
@@ -31,21 +32,24 @@ module PurgeRefreshContract
     assert_empty journal.rows("SELECT * FROM castellan_purges")
   end
 
-  # An application fails with one URL; the others are asked for all the same.
-  def test_a_url_that_fails_does_not_keep_others_from_being_refreshed
-    asked = Queue.new
-    answer = lambda do |env|
-      asked << env["PATH_INFO"]
-      [env["PATH_INFO"] == "/tags/2" ? 500 : 200, {}, []]
+  # The answers to GET and to PURGE of /tags/2, those of other URLs, and whether the purge succeeds; nil closes the connection.
+  ANSWERS = [["404 Not Found", "200 OK", "200 OK", true], ["429 Slow", "200 OK", "200 OK", true], [nil, "200 OK", "200 OK", true],
+             ["200 OK", "200 OK", "200 OK", true], ["500 Failed", "500 Failed", "404 Not Found", false],
+             [nil, nil, "404 Not Found", false]].freeze
+
+  def test_a_url_that_fails_is_purged_and_does_not_keep_others_from_it
+    ANSWERS.each do |fresh, purged, others, succeeds|
+      sent = Hash.new { |all, path| all[path] = [] }
+      answer = lambda do |method, path|
+        sent[path] << method
+        { %w[GET /tags/2] => fresh, %w[PURGE /tags/2] => purged }.fetch([method, path]) { method == "GET" ? others : "200 OK" }
+      end
+      Castellan::SmallServer.open(answer) { |url| assert_purges(url, succeeds) }
+      assert_equal %w[/tags/1 /tags/2 /tags/3], sent.keys.sort
+      assert_equal fresh == "200 OK" ? %w[GET] : %w[GET PURGE], sent["/tags/2"]
+      assert_includes [%w[PURGE], others == "200 OK" ? %w[GET] : %w[GET PURGE]], sent["/tags/1"]
+      @purge.uninstall(@tag)
     end
-    Castellan::TestServers.puma(answer) do |url|
-      purge([Castellan::Purge::Refresh.new(url)])
-      %w[/tags/1 /tags/2 /tags/3].each { |path| assert_equal 200, request("GET", path).status }
-      journal.run("UPDATE tags SET name = name || 'x'")
-      error = assert_raises(Castellan::Purge::Error) { @purge.call }
-      assert_includes error.message, "500"
-    end
-    assert_equal %w[/tags/1 /tags/2 /tags/3], Array.new(asked.size) { asked.pop }.uniq.sort
   end
 
   def test_the_url_of_a_popular_document_is_written_once_a_day
@@ -99,6 +103,15 @@ module PurgeRefreshContract
   end
 
   private
+
+  def assert_purges(url, succeeds)
+    purge([Castellan::Purge::Refresh.new(url)])
+    %w[/tags/1 /tags/2 /tags/3].each { |path| assert_equal 200, request("GET", path).status }
+    journal.run("UPDATE tags SET name = name || 'x'")
+    return @purge.call if succeeds
+
+    assert_includes assert_raises(Castellan::Purge::Error) { @purge.call }.message, "PURGE /tags/2 with"
+  end
 
   def request(method, path, **fields) = super(method, path, HTTP_HOST: "example.org", **fields)
 

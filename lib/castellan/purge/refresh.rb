@@ -11,15 +11,19 @@ module Castellan
     #
     # Requests each URL whose document has one of the tags, with `Cache-Control: no-cache`. With the
     # configuration that `castellan proxy nginx` or `castellan proxy haproxy` prints, the proxy then forwards
-    # the request to the application and replaces the old document. The table `castellan_urls` keeps the URLs.
+    # the request to the application and replaces the old document. If it cannot store the response, because
+    # the document is missing or private or the application fails, a PURGE removes the old document. The table
+    # `castellan_urls` keeps the URLs.
     class Refresh
       LONGEST = 2_500 # bytes of a URL and its fields: an index of PostgreSQL takes 2,704
       URL = %r{\A/[\x21-\x22\x24-\x7e]*\z}n # neither in the absolute form nor with a fragment
       NEGOTIATED = %w[accept accept-encoding].freeze # in the key of nginx, also without Vary
-      private_constant :LONGEST, :URL, :NEGOTIATED
+      FRESH = { "cache-control" => "no-cache", "castellan-refresh" => "1" }.freeze
+      SMALL = 900_000 # bytes; HAProxy keeps the old document if the new one has more than a million
+      private_constant :LONGEST, :URL, :NEGOTIATED, :FRESH, :SMALL
 
       # @param url [String] of the proxy, as seen from this process
-      # @param timeout [Numeric] seconds for each URL
+      # @param timeout [Numeric] seconds for each request; at most one waits for an application that hangs
       def initialize(url, timeout: 5)
         @requests = Requests.new(url, seconds: timeout)
       end
@@ -52,16 +56,26 @@ module Castellan
       # @raise [Error] if the proxy fails
       def purge(tags)
         @outbox.forget_urls
-        @requests.call(@outbox.urls(tags).map { |path, fields| request(path, JSON.parse(fields)) }, missing: true)
+        documents = @outbox.urls(tags).map { |path, fields| [path, JSON.parse(fields)] }
+        responses = @requests.try(documents.map { |path, fields| request("GET", path, { **fields, **FRESH }) })
+        removed = documents.zip(responses).reject { |_, response| stored?(response) }.map(&:first)
+        @requests.call(removed.map { |path, fields| request("PURGE", path, fields) })
       end
 
       private
 
+      # @return [Boolean] whether both proxies have certainly stored the response in the place of the old one
+      def stored?(response)
+        control = response && response["cache-control"].to_s
+        response&.code == "200" && control.match?(/(s-maxage|max-age)=[1-9]/) && !control.match?(/private|no-|age=0/) &&
+          !response.key?("set-cookie") && !response.key?("cdn-cache-control") && response.body.bytesize < SMALL
+      end
+
       # Without the Accept and Accept-Encoding that Net::HTTP adds, because the document may vary by them.
-      def request(path, fields)
-        request = Net::HTTP::Get.new(path)
+      def request(method, path, fields)
+        request = Net::HTTPGenericRequest.new(method, false, true, path)
         NEGOTIATED.each { |name| request.delete(name) }
-        { **fields, "cache-control" => "no-cache", "castellan-refresh" => "1" }.each { |name, value| request[name] = value }
+        fields.each { |name, value| request[name] = value }
         request
       end
 

@@ -18,27 +18,42 @@ module Castellan
         raise ConfigurationError, "a proxy's URL is such as \"http://127.0.0.1:6081\", got #{url.inspect}" unless @uri
       end
 
+      # Sends every request, also after one that fails.
       # @param requests [Array<Net::HTTPRequest>]
-      # @param missing [Boolean] whether 4xx counts as a success: a missing document needs no purge
-      # @raise [Error] unless every response is a success; all requests are sent first
-      def call(requests, missing: false)
-        return if requests.empty?
-
-        options = { use_ssl: @uri.scheme == "https", open_timeout: @seconds, read_timeout: @seconds, write_timeout: @seconds }
-        Net::HTTP.start(@uri.host, @uri.port, nil, **options) do |http|
-          failures = requests.filter_map { |request| failure(request, http.request(request), missing) }
-          raise Error, "#{@uri.host}:#{@uri.port} answered #{failures.first(3).join(", ")}" if failures.any?
-        end
-      rescue SystemCallError, IOError, Timeout::Error, Net::ProtocolError, OpenSSL::SSL::SSLError, SocketError => error
+      # @raise [Error] unless every response is a success
+      def call(requests)
+        failures = requests.any? ? connect { |http| requests.filter_map { |request| failure(request, http) } } : []
+        raise Error, "#{@uri.host}:#{@uri.port} answered #{failures.first(3).join(", ")}" if failures.any?
+      rescue Error
+        raise
+      rescue StandardError => error
         raise Error, "#{@uri.host}:#{@uri.port} does not answer (#{error.class}: #{error.message})"
+      end
+
+      # Sends the requests until one gets no response.
+      # @param requests [Array<Net::HTTPRequest>]
+      # @return [Array<Net::HTTPResponse>] of the first requests
+      def try(requests)
+        responses = []
+        connect { |http| requests.each { |request| responses << http.request(request) } } if requests.any?
+        responses
+      rescue StandardError
+        responses
       end
 
       private
 
-      def failure(request, response, missing)
-        return if response.is_a?(Net::HTTPSuccess) || (missing && response.is_a?(Net::HTTPClientError))
+      def connect(&block)
+        Net::HTTP.start(@uri.host, @uri.port, nil, use_ssl: @uri.scheme == "https", max_retries: 0, open_timeout: @seconds,
+                                                   read_timeout: @seconds, write_timeout: @seconds, &block)
+      end
 
-        "#{request.method} #{request.path} with #{response.code}"
+      # Net::HTTP raises errors of a dozen unrelated classes.
+      def failure(request, http)
+        response = http.request(request)
+        "#{request.method} #{request.path} with #{response.code}" unless response.is_a?(Net::HTTPSuccess)
+      rescue StandardError => error
+        "#{request.method} #{request.path} with #{error.class}: #{error.message}"
       end
     end
   end
