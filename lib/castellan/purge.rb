@@ -13,7 +13,7 @@ module Castellan
   #     purge PURGE                            # documents name their records in Surrogate-Key and Cache-Tag
   #   }
   #   PURGE.install(PostResource)              # once, in a migration: triggers
-  #   PURGE.start                              # in one process: a thread that sends the triggers' notes
+  #   PURGE.start                              # in one process: threads that send the triggers' notes
   #
   # A trigger writes a note for each changed row into the table `castellan_purges`, in the transaction of the
   # change, even if another program changes the row. A note is deleted after every proxy has accepted it, so
@@ -84,13 +84,13 @@ module Castellan
       { "surrogate-key" => tags.join(" "), "cache-tag" => tags.join(",") }
     end
 
-    # Starts the thread that sends purges. Call it in one process, after a fork.
+    # Starts the threads that send purges, one for each proxy. Call it in one process, after a fork.
     # @return [Worker]
     def start
       @worker ||= Worker.new(@outbox, @proxies, again_after: @again_after, log: @log).tap(&:start)
     end
 
-    # Stops the thread.
+    # Stops the threads.
     def stop
       @worker&.stop
       @worker = nil
