@@ -5,9 +5,10 @@ module Castellan
     class ProxyCommand
       # Lists the locations of nginx that go to Castellan. nginx uses the first pattern that matches.
       #
-      #   Locations.for(places, []).map(&:pattern)   # => ["~ ^/posts(/|$)", "/"]
+      #   Locations.for(places, []).map(&:pattern)   # => ["~ ^/posts(/[^/]*)?$", "~ ^/posts(/|$)", "/"]
       module Locations
-        Location = Struct.new(:pattern, :comment, :cached, :cdn)
+        # `locked`: simultaneous clients wait for one response, which is stored.
+        Location = Struct.new(:pattern, :comment, :cached, :locked, :cdn)
 
         module_function
 
@@ -19,11 +20,11 @@ module Castellan
           places.flat_map { |place| of(place) } + (only.empty? ? [Location.new("/", nil, true)] : others)
         end
 
-        # Only the collection and its records have the CDN-Cache-Control of the resource, related resources do not.
+        # Only the collection and its records have the lifetime of the resource, related resources do not.
         def of(place)
-          return [Location.new(below(place.path), place.comment, place.cached)] unless place.cdn
+          return [Location.new(below(place.path), place.comment, place.cached)] unless place.lasting
 
-          [Location.new("~ ^#{Regexp.escape(place.path)}(/[^/]*)?$", place.comment, true, place.cdn),
+          [Location.new("~ ^#{Regexp.escape(place.path)}(/[^/]*)?$", place.comment, true, true, place.cdn),
            Location.new(below(place.path), "#{place.path}: related resources", true)]
         end
 

@@ -12,8 +12,9 @@ module Castellan
       # `cached` only decides whether the proxy looks into its cache; the header fields of each response decide
       # whether it is stored.
       class Places
-        # A path and everything below it. `cdn` is set if nginx can follow CDN-Cache-Control for its documents.
-        Place = Struct.new(:path, :fields, :cached, :cdn, keyword_init: true) do
+        # A path and everything below it. `lasting`: its own documents have a lifetime, not only related ones. `cdn` is
+        # set if nginx can follow CDN-Cache-Control for its documents.
+        Place = Struct.new(:path, :fields, :cached, :lasting, :cdn, keyword_init: true) do
           # @return [String] the path and the header fields of its documents
           def comment
             "#{path}: #{fields.map { |one| one.values.join("; CDN-Cache-Control: ") }.join(" or ")}#{", not cached" unless cached}"
@@ -73,7 +74,8 @@ module Castellan
         def place(path, endpoints)
           fields = endpoints.map(&:cache_fields).uniq
           cached = endpoints.any? { |endpoint| cached?(endpoint) }
-          Place.new(path: path, fields: fields, cached: cached, cdn: (cdn(fields.first) if fields.one?))
+          lasting = cached && fields.all? { |one| storable?(one) }
+          Place.new(path: path, fields: fields, cached: cached, lasting: lasting, cdn: (cdn(fields.first) if fields.one?))
         end
 
         # Related resources, `/posts/1/comments`, have the policy of their own resource.
