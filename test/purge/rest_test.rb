@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/mounted_application"
 require "support/printed_proxies"
 
 # What the application of Castellan and the one of `--rest` get from each proxy, and what clients get from them.
@@ -31,16 +32,84 @@ class PurgeRestTest < Minitest::Test
     end
   end
 
+  def test_the_rest_may_have_large_header_fields_and_websockets
+    large = "x" * 7_000
+    app = lambda do |env|
+      if env["HTTP_UPGRADE"]
+        fields = { "upgrade" => "websocket", "connection" => "upgrade", "sec-websocket-accept" => "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" }
+        [101, fields, ->(stream) { stream.write(stream.readpartial(4).upcase) && stream.close }]
+      else
+        [200, { "content-type" => "text/plain", "x-large" => large, "x-larger" => large }, [env["REQUEST_URI"]]]
+      end
+    end
+    proxies(rest: app) do |kind, url|
+      assert_equal [large, "//posts/1"], get("#{url}//posts/1").then { |response| [response["x-larger"], response.body[0, 9]] }, kind
+      assert_equal "PING", ping(URI(url).port), kind
+    end
+  end
+
+  # The second path has related resources with a lifetime only; in the third the application has become different.
+  def test_clients_of_nginx_do_not_wait_for_responses_that_are_not_stored
+    arrived = Queue.new
+    all = Queue.new
+    app = lambda do |_env|
+      arrived << true
+      4.times { all << true } if (arrived.size % 4).zero?
+      Timeout.timeout(4) { all.pop }
+      [200, { "content-type" => JSON_API, "cache-control" => "public, no-cache" }, ["{}"]]
+    end
+    in_front_of(app) do |url|
+      %w[/other /api/writers /api/posts].each { |path| assert_equal ["200"] * 4, responses(url + path, 4).map(&:code), path }
+    end
+  end
+
+  def test_clients_of_nginx_wait_for_a_declared_document
+    held = Queue.new
+    app = lambda do |_env|
+      [200, { "content-type" => JSON_API, "cache-control" => "public, s-maxage=60" }, [held.pop]]
+    end
+    in_front_of(app) do |url|
+      threads = Array.new(8) { Thread.new { get("#{url}/api/posts", "accept-encoding" => "identity").body } }
+      eventually { held.num_waiting.positive? }
+      8.times { |number| held << number.to_s }
+      assert_equal ["0"], threads.map(&:value).uniq
+    end
+  end
+
   private
 
+  # nginx with a configuration that is printed from another application.
+  def in_front_of(app)
+    Dir.mktmpdir do |dir|
+      write_files(dir, { "config.ru" => MountedApplication::RACK })
+      Castellan::TestServers.puma(app, threads: 16) do |url|
+        with_proxy("nginx", URI(url).port, "#{dir}/config.ru") { |base| yield base }
+      end
+    end
+  end
+
+  def responses(url, count) = Array.new(count) { Thread.new { get(url, "accept-encoding" => "identity") } }.map(&:value)
+
+  # @return [String] the answer to four bytes in a WebSocket
+  def ping(port)
+    Socket.tcp("127.0.0.1", port) do |socket|
+      socket.write("GET /cable HTTP/1.1\r\nHost: a.org\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" \
+                   "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+      head = socket.gets("\r\n\r\n")
+      assert_includes head, " 101 "
+      socket.write("ping")
+      socket.read
+    end
+  end
+
   # The applications answer with the header fields that they get.
-  def proxies
+  def proxies(rest: nil)
     app = lambda do |env|
       body = JSON.generate(env.select { |name, _| name.start_with?("HTTP_") }.merge("filling" => "x" * 2_000))
       fields = { "content-type" => JSON_API, "cache-control" => "public, s-maxage=60" }
       [200, fields, [body]]
     end
-    Castellan::TestServers.puma(app) do |rest|
+    Castellan::TestServers.puma(rest || app) do |rest|
       Castellan::TestServers.puma(app) do |url|
         KINDS.each { |kind| with_proxy(kind, URI(url).port, "--only", "/posts", "--rest", rest) { |base| yield kind, base } }
       end
