@@ -151,6 +151,18 @@ class PurgeProxiesTest < Minitest::Test
     end
   end
 
+  def test_clients_of_varnish_with_cookies_share_only_what_is_declared_and_sent_as_public
+    mounted(MountedApplication::RACK) do |port, file, _rest|
+      with_proxy("varnish", port, file) do |url|
+        CACHED.each { |path| assert_equal 1, numbers(url + path, "cookie").uniq.size, path }
+        PASSED.each { |path| assert_equal 3, numbers(url + path, "cookie").uniq.size, path }
+      end
+    end
+    mounted(MountedApplication::RACK, "CHANGED" => "1") do |port, file, _rest|
+      with_proxy("varnish", port, file) { |url| CACHED.each { |path| assert_equal 3, numbers(url + path, "cookie").uniq.size, path } }
+    end
+  end
+
   def test_an_outdated_configuration_stores_nothing_private
     mounted(MountedApplication::RACK, "CHANGED" => "1") do |port, file, _rest|
       %w[nginx varnish haproxy].each do |kind|
@@ -331,9 +343,9 @@ class PurgeProxiesTest < Minitest::Test
   end
 
   # @return [Array<String>] of the requests that the application has seen
-  def numbers(url)
+  def numbers(url, *names)
     Array.new(3) do |viewer|
-      response = get(url, "x-viewer" => viewer.to_s)
+      response = get(url, { "x-viewer" => viewer.to_s, **names.to_h { |name| [name, viewer.to_s] } })
       assert_equal "200", response.code, "#{url} #{response.body}"
       response["x-number"]
     end
