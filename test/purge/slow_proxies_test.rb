@@ -39,6 +39,21 @@ module PurgeSlowProxiesContract
     end
   end
 
+  def test_a_purge_is_sent_again_while_changes_never_end
+    digest = Castellan::Purge::Tags.digests(%w[tags/1]).first
+    times = 0
+    journal = self.journal
+    @healthy.define_singleton_method(:purge) do |tags|
+      times += 1 if tags.include?(digest)
+      journal.run("INSERT INTO castellan_purges (tags) VALUES ('tags/2')") if times < 2
+    end
+    @answer = "200 OK"
+    started(again_after: 0.05) do
+      rename(1, "one")
+      eventually { times == 2 }
+    end
+  end
+
   def test_nothing_is_lost_when_the_process_ends_while_a_proxy_fails
     @answer = "503 Down"
     started { rename(1, "one") && reaches(@healthy, "tags/1") }

@@ -7,13 +7,13 @@ module Castellan
     # `castellan_purges` has the notes of the triggers; `castellan_urls` has the URLs of documents, for
     # proxies that cannot purge by tags.
     class Outbox
-      BATCH = 500
+      BATCH = 500 # notes
       LONGEST = 30 * 86_400 # seconds
       MOST_ROWS = 1_000_000 # of castellan_urls: clients can invent URLs
       COUNTED_FOR = 60 * 1_000_000_000 # nanoseconds
       RENEWED_AFTER = 86_400 # seconds
       FORGET_EVERY = 3_600 * 1_000_000_000 # nanoseconds: the statement reads the whole table
-      private_constant :BATCH, :LONGEST, :MOST_ROWS, :COUNTED_FOR, :RENEWED_AFTER, :FORGET_EVERY
+      private_constant :LONGEST, :MOST_ROWS, :COUNTED_FOR, :RENEWED_AFTER, :FORGET_EVERY
 
       # @param source [Class, Object] ActiveRecord::Base or a Sequel::Database
       def initialize(source)

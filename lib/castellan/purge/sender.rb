@@ -61,10 +61,10 @@ module Castellan
       # @raise [Error] the last failure
       def send_noted
         count = 0
-        failure = nil
+        more = true
         @last = first
-        while (id, notes = @sent.read(@last, self))
-          @last = id
+        while more
+          @last, notes, more = @sent.read(@last, self)
           begin
             count += send_batch(notes)
           rescue Error => error

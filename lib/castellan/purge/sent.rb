@@ -18,13 +18,13 @@ module Castellan
       # Reads under the lock, because an id that was deleted after the reading would stay in memory.
       # @param last [Integer] an id
       # @param sender [Sender]
-      # @return [Array(Integer, Array<Array(Integer, String)>), nil] the last id of the next batch, and the ids and
-      #   tags of those of its notes that the sender has not sent; nil at the end of the table
+      # @return [Array(Integer, Array<Array(Integer, String)>, Boolean)] the last id of the next batch, the ids and tags
+      #   of those of its notes that the sender has not sent, and whether the table has more
       def read(last, sender)
         @lock.synchronize do
           notes = @outbox.read(last)
           @senders.clear if notes.empty? && last.zero?
-          [notes.last.first, notes.reject { |id, _| @senders[id]&.include?(sender) }] if notes.any?
+          [notes.last&.first || last, notes.reject { |id, _| @senders[id]&.include?(sender) }, notes.size == Outbox::BATCH]
         end
       end
 
