@@ -58,7 +58,8 @@ class PurgeProxiesTest < Minitest::Test
     %w[nginx haproxy].each do |kind|
       assert_leaves(kind, "DELETE FROM taggings; DELETE FROM tags WHERE id = 3")
       large = [200, { "cache-control" => "public, s-maxage=600", "content-length" => "1100000" }, ["x" * 1_100_000]]
-      assert_leaves(kind, RENAME) { ->(_env) { large } }
+      varied = [200, { "cache-control" => "public, s-maxage=600", "vary" => "accept-language" }, ["varied"]]
+      [large, varied].each { |answer| assert_leaves(kind, RENAME) { ->(_env) { answer } } }
       private = Class.new(@journal.models::TagResource)
       assert_leaves(kind, RENAME) { Castellan.app { resource private } }
       assert_leaves(kind, RENAME) { ->(_env) { [429, { "retry-after" => "60" }, ["slower"]] } }

@@ -20,7 +20,8 @@ module Castellan
       NEGOTIATED = %w[accept accept-encoding].freeze # in the key of nginx, also without Vary
       FRESH = { "cache-control" => "no-cache", "castellan-refresh" => "1" }.freeze
       SMALL = 900_000 # bytes; HAProxy keeps the old document if the new one has more than a million
-      private_constant :LONGEST, :URL, :NEGOTIATED, :FRESH, :SMALL
+      UNSTORED = %w[set-cookie cdn-cache-control].freeze # nginx may not store the second
+      private_constant :LONGEST, :URL, :NEGOTIATED, :FRESH, :SMALL, :UNSTORED
 
       # @param url [String] of the proxy, as seen from this process
       # @param timeout [Numeric] seconds for each request; at most one waits for an application that hangs
@@ -66,9 +67,11 @@ module Castellan
 
       # @return [Boolean] whether both proxies have certainly stored the response in the place of the old one
       def stored?(response)
-        control = response && response["cache-control"].to_s
-        response&.code == "200" && control.match?(/(s-maxage|max-age)=[1-9]/) && !control.match?(/private|no-|age=0/) &&
-          !response.key?("set-cookie") && !response.key?("cdn-cache-control") && response.body.bytesize < SMALL
+        return false unless response&.code == "200" && response.body.bytesize < SMALL
+
+        control = response["cache-control"].to_s
+        control.match?(/(s-maxage|max-age)=[1-9]/) && !control.match?(/private|no-|age=0/) &&
+          UNSTORED.none? { |name| response.key?(name) } && (response["vary"].to_s.downcase.split(/\s*,\s*/) - NEGOTIATED).empty?
       end
 
       # Without the Accept and Accept-Encoding that Net::HTTP adds, because the document may vary by them.
