@@ -25,6 +25,10 @@ module Castellan
         @requests = Requests.new(url, seconds: timeout)
       end
 
+      # Without the token.
+      # @return [String]
+      def inspect = "#<#{self.class}>"
+
       # @param tags [Array<String>]
       # @raise [Error] if Cloudflare does not accept the purge
       def purge(tags)
