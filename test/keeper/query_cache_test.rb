@@ -53,6 +53,16 @@ module QueryCacheContract
     end
   end
 
+  def test_a_scope_that_is_loaded_before
+    relation = article.order(:id)
+    scoped = resource(:LoadedScopeResource) do
+      scope { relation }
+      attribute(:shout, pure: true) { |record| record.title.upcase }
+    end
+    changed_after(-> { relation.load }) { json(scoped, :all) }
+    assert_includes json(scoped, :all), "CHANGED"
+  end
+
   def test_the_number_of_records
     counted = resource(:CountedResource) { page size: 2, count: true }
     assert_fresh(counted, change: "DELETE FROM articles WHERE id > 4") { article.order(:id) }

@@ -288,7 +288,7 @@ module Castellan
         def value(value, bound)
           case value
           when Integer, true, false, nil then bound << value
-          when Array then value.each { |inner| value(inner, bound) } && bound << value.size
+          when Array then bound << value.each_with_object([]) { |inner, list| value(inner, list) }
           else value.instance_of?(String) && !StatementTables::DAY.match?(value) ? bound << value : throw(:unknown)
           end
         end

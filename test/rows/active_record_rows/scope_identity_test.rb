@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "set"
 require "tmpdir"
 require "active_record"
 
@@ -74,6 +75,28 @@ class ScopeIdentityTest < Minitest::Test
     known = relations.map { |relation| [Identity.of(relation), relation.to_sql] }.reject { |identity, _| identity.nil? }
     assert_operator known.size, :>, 35
     known.group_by(&:first).each { |identity, found| assert_equal 1, found.map(&:last).uniq.size, identity.inspect }
+  end
+
+  # Texts and values that could stand in a condition, in the order or in a limit.
+  CLAUSES = [
+    ->(all) { all.where("title") }, ->(all) { all.order("title") }, ->(all) { all.where("id") }, ->(all) { all.order(:id) },
+    ->(all) { all.where(title: "id") }, ->(all) { all.order(title: :desc) }, ->(all) { all.limit(1) }, ->(all) { all.limit(2) },
+    ->(all) { all.offset(1) }, ->(all) { all.offset(2) }, ->(all) { all.where(reader_id: 1) }, ->(all) { all.where(reader_id: [1, 2]) },
+    ->(all) { all.where("id IN (?) OR reader_id IN (?)", [1, 2], 2) }, ->(all) { all.where("id IN (?) OR reader_id IN (?)", 1, [2, 2]) },
+    ->(all) { all.where("id IN (?) OR reader_id IN (?)", [1], [2, 2]) }, ->(all) { all.where("id IN (:a) OR id IN (:b)", a: [1, 2], b: 2) },
+    ->(all) { all.where("id IN (:a) OR id IN (:b)", a: 1, b: [2, 2]) }, ->(all) { all.where("title = ?", "title") }
+  ].freeze
+
+  def test_clauses_in_any_combination_have_one_identity_only_with_one_sql
+    combined = [1, 2, 3].flat_map { |size| CLAUSES.permutation(size).to_a }.shuffle(random: Random.new(1)).first(3_000)
+    found = Hash.new { |all, identity| all[identity] = Set.new }
+    combined.each do |clauses|
+      relation = clauses.reduce(Book.all) { |all, clause| clause.call(all) }
+      found[Identity.of(relation)] << relation.to_sql
+    end
+    found.delete(nil)
+    assert_operator found.size, :>, 1_000
+    assert_empty(found.select { |_, sql| sql.size > 1 })
   end
 
   def test_conditions_of_other_values_have_one_shape

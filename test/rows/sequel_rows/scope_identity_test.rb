@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "sequel"
+require "set"
 require "castellan/rows"
 
 class SequelScopeIdentityTest < Minitest::Test
@@ -52,6 +53,29 @@ class SequelScopeIdentityTest < Minitest::Test
     known = datasets.map { |dataset| [Identity.of(dataset, @book.dataset), dataset.sql] }.reject { |identity, _| identity.nil? }
     assert_operator known.size, :>, 35
     known.group_by(&:first).each { |identity, found| assert_equal 1, found.map(&:last).uniq.size, identity.inspect }
+  end
+
+  # Names and values that could stand in a condition, in the order or in a limit.
+  CLAUSES = [
+    ->(all) { all.where(:title) }, ->(all) { all.order_append(:title) }, ->(all) { all.where(:id) }, ->(all) { all.order_append(:id) },
+    ->(all) { all.where(Sequel.lit("title")) }, ->(all) { all.order_append(Sequel.lit("title")) }, ->(all) { all.limit(1) },
+    ->(all) { all.limit(2) }, ->(all) { all.limit(1, 2) }, ->(all) { all.limit(2, 1) }, ->(all) { all.where(reader_id: 1) },
+    ->(all) { all.where(reader_id: [1, 2]) }, ->(all) { all.where(reader_id: [1, 2, 2]) },
+    ->(all) { all.where(Sequel.lit("id IN ? OR reader_id IN ?", [1, 2], [2])) },
+    ->(all) { all.where(Sequel.lit("id IN ? OR reader_id IN ?", [1], [2, 2])) },
+    ->(all) { all.where(Sequel.lit("title = ?", "title")) }, ->(all) { all.order_append(Sequel.desc(:title)) }
+  ].freeze
+
+  def test_clauses_in_any_combination_have_one_identity_only_with_one_sql
+    combined = [1, 2, 3].flat_map { |size| CLAUSES.permutation(size).to_a }.shuffle(random: Random.new(1)).first(3_000)
+    found = Hash.new { |all, identity| all[identity] = Set.new }
+    combined.each do |clauses|
+      dataset = clauses.reduce(@book.dataset) { |all, clause| clause.call(all) }
+      found[Identity.of(dataset, @book.dataset)] << dataset.sql
+    end
+    found.delete(nil)
+    assert_operator found.size, :>, 1_000
+    assert_empty(found.select { |_, sql| sql.size > 1 })
   end
 
   def test_conditions_of_other_values_have_one_shape

@@ -19,9 +19,14 @@ module Castellan
           super(adapter, Array(model.primary_key).map(&:to_sym))
         end
 
+        # Without the records that a relation has loaded, perhaps before the version was read.
         # @param object [Class, ActiveRecord::Relation]
         # @return [ActiveRecord::Relation]
-        def from(object) = object.is_a?(Class) ? object.all : object
+        def from(object)
+          return object.all if object.is_a?(Class)
+
+          object.loaded? ? object.spawn : object
+        end
 
         # @return [ActiveRecord::Relation] all rows
         def all = @all && model.current_scope.nil? && model.default_scopes.empty? ? @all.clone : model.all
@@ -270,6 +275,7 @@ module Castellan
             shape = "#{MARK}#{relation.klass.name} #{relation.klass.quoted_table_name}"
             bound = []
             condition(relation.where_clause.ast, shape, bound) if values.key?(:where)
+            shape << " order" if values[:order]
             values[:order]&.each { |term| order(term, shape) }
             %i[limit offset].each { |name| value(values[name], bound) && shape << " " << name.name if values[name] }
             [shape, bound]

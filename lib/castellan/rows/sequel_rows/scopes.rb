@@ -294,6 +294,7 @@ module Castellan
               bound = []
               opts[:from].each { |table| column(table, shape) }
               expression(opts[:where], shape, bound) if opts[:where]
+              shape << " order" if opts[:order]
               opts[:order]&.each { |term| order(term, shape) }
               %i[limit offset].each { |name| expression(opts[name], shape << " " << name.name, bound) if opts[name] }
               [shape, bound]
@@ -314,7 +315,7 @@ module Castellan
             when Array
               shape << " ["
               node.each { |inner| expression(inner, shape, bound) }
-              bound << node.size
+              shape << " ]"
             when ::Sequel::SQL::PlaceholderLiteralString
               text(node.str, shape << (node.parens ? " (" : " "))
               expression(node.args, shape, bound)
