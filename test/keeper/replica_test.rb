@@ -68,6 +68,17 @@ class ReplicaTest < Minitest::Test
     forget(database)
   end
 
+  def test_shards_of_sequel_share_no_bytes_of_a_serializer
+    database = Sequel.sqlite(path("primary"), servers: { other: { database: path("replica") } })
+    database.extension(:server_block)
+    versions = Castellan::Versions::ExactVersions.new(database)
+    home = versions.address
+    database.with_server(:other) { refute_equal home, versions.address }
+    assert_equal home, versions.address
+  ensure
+    forget(database)
+  end
+
   private
 
   def path(name) = File.join(@directory, "#{name}.sqlite3")

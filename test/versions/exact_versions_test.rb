@@ -271,6 +271,30 @@ module ExactVersionsOnPostgres
     assert_equal "1", counters
   end
 
+  # Else a few thousand connections would overflow it, and a replica that takes over could repeat a token.
+  def test_counters_of_ended_connections_do_not_add_up
+    tokens = Array.new(6) do |round|
+      programs = Array.new(3) { program }
+      seen = programs.each_with_index.map { |one, n| one.run("INSERT INTO users VALUES (#{(3 * round) + n}, 'x')") && users }
+      pids = programs.map { |one| one.run("SELECT pg_backend_pid() AS pid").first["pid"] }
+      programs.each(&:close)
+      Thread.pass until other.run("SELECT 1 FROM pg_stat_activity WHERE pid IN (#{pids.join(", ")})").none?
+      seen
+    end
+    assert_equal 18, tokens.flatten.uniq.size
+    ahead = other.run("SELECT max(n) - date_part('epoch', clock_timestamp()) * 1000000 AS us FROM castellan_versions").first["us"]
+    assert_operator ahead.to_f, :<, 0
+  end
+
+  def test_a_clock_that_is_set_back_repeats_no_token
+    other.run("UPDATE castellan_versions SET n = n + 3600000000")
+    counters = Array.new(4) do |id|
+      program.run("INSERT INTO users VALUES (#{id}, 'x')") if id.positive?
+      other.run("SELECT max(n) AS n FROM castellan_versions WHERE relation = 'users'::regclass").first["n"].to_i
+    end
+    assert_equal counters.uniq.sort, counters, "the counter of a new connection is the greatest"
+  end
+
   def test_serializable_writers_leave_counters_that_the_next_connection_takes_over
     serializable = program
     serializable.run("SET default_transaction_isolation = 'serializable'")

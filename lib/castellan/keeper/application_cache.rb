@@ -107,8 +107,9 @@ module Castellan
           if dependencies.empty? && !freshness.expires_in
 
         versions = notified ? @versions : @exact
-        parts = [VERSION, "fetch", @revision.to_s, key, vary, dependencies.map(&:table)]
-        name = Cache::Key.for([*parts, *(@exact.address if freshness.stale? && @exact.respond_to?(:address))])
+        address = @exact.address if @exact.respond_to?(:address) # copies of a database may have equal versions
+        parts = [VERSION, "fetch", @revision.to_s, key, vary, dependencies.map(&:table), address]
+        name = Cache::Key.for(parts)
         digest = @outage.key(freshness, -> { name }) do |failed|
           version = dependencies.empty? ? "" : versions.current(dependencies, &failed)
           version && Cache::Key.for([*parts, version])

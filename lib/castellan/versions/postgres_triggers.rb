@@ -18,7 +18,9 @@ module Castellan
     # prepared transaction keeps its row locked while its connection continues, so each statement replaces an
     # unlocked row.
     #
-    # Counters follow the clock in microseconds, so that a restored backup does not repeat an old token. The
+    # Counters follow the clock in microseconds, so that neither a restored backup nor a replica that takes over
+    # repeats an old token. A new row is greater than those that it replaces. So the number of rows and their
+    # sum, both in the token, never occur twice: among as many rows, the sum only grows. The
     # triggers are ENABLE ALWAYS, so they also run under `session_replication_role = replica`. The token
     # contains the transaction ids of the rows in pg_class and pg_trigger: ALTER TABLE, a rewrite of the
     # table, and disabling and enabling a trigger change it. The token also contains the counters of
@@ -62,12 +64,12 @@ module Castellan
             free bigint[];
             counted bigint;
           BEGIN
-            IF current_setting('transaction_isolation') = 'read committed' THEN -- two statements: the second one sees what the first waited for
+            IF current_setting('transaction_isolation') = 'read committed' THEN -- each statement sees what the one before waited for
               free := ARRAY(SELECT shard FROM %1$I.castellan_versions
                 WHERE relation = written AND (shard > 0 OR NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = -shard))
                 LIMIT CASE WHEN own THEN 1000 ELSE 1 END FOR UPDATE SKIP LOCKED);
-              WITH gone AS (DELETE FROM %1$I.castellan_versions WHERE relation = written AND shard = ANY (free) RETURNING n)
-              SELECT sum(n) INTO counted FROM gone;
+              SELECT max(n) INTO counted FROM %1$I.castellan_versions WHERE relation = written;
+              DELETE FROM %1$I.castellan_versions WHERE relation = written AND shard = ANY (free);
             END IF;
             IF own THEN
               INSERT INTO %1$I.castellan_versions (relation, shard, n) OVERRIDING SYSTEM VALUE
@@ -128,7 +130,7 @@ module Castellan
             child := coalesce(child, false);
             SELECT c.relhassubclass, EXISTS (SELECT 1 FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid) AND NOT (child AND c.relispartition),
               c.oid || '-' || c.xmin || '-' || t.xmin || '-' || (
-              SELECT coalesce(sum(n), CASE WHEN child THEN 0 END) FROM %1$I.castellan_versions WHERE relation = watched
+              SELECT coalesce(count(*) || ':' || sum(n), CASE WHEN child THEN '0' END) FROM %1$I.castellan_versions WHERE relation = watched
             ) INTO has_children, has_parents, token
             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
             WHERE c.oid = watched AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT c.relrowsecurity AND t.tgenabled = 'A'
@@ -144,7 +146,7 @@ module Castellan
                   SELECT inhparent FROM pg_catalog.pg_inherits WHERE inhrelid = watched
                   UNION SELECT inhparent FROM above JOIN pg_catalog.pg_inherits ON inhrelid = above.oid
                 ) SELECT above.oid, (
-                  SELECT t.xmin::text || '-' || (SELECT coalesce(sum(n), 0) FROM %1$I.castellan_versions WHERE relation = above.oid)
+                  SELECT t.xmin::text || '-' || (SELECT count(*) || ':' || coalesce(sum(n), 0) FROM %1$I.castellan_versions WHERE relation = above.oid)
                   FROM pg_catalog.pg_trigger t WHERE t.tgrelid = above.oid AND t.tgname = '#{TRIGGER}' AND t.tgenabled = 'A'
                     AND t.tgfoid = pg_catalog.to_regprocedure($n$%1$I.castellan_bump()$n$)
                 ) AS token FROM above ORDER BY 1
@@ -369,21 +371,22 @@ module Castellan
         SQL
       end
 
-      # Reads the versions of several tables at once, in about half the time of the functions. One sum is
-      # enough, because every committed change increases it.
+      # Reads the versions of several tables at once, in about half the time of the functions. One number of rows
+      # and one sum are enough.
       # @return [String] SELECT of one text; no row if a table needs {FUNCTIONS}: with partitions or
       #   inheritance, with the trigger of another schema, if a subscription exists, or if a version is unknown
       def plain(tables)
         oids = relations(tables)
         <<~SQL
-          SELECT triggers.token || '-' || counters.n FROM (
+          SELECT triggers.token || '-' || counters.token FROM (
             SELECT string_agg(c.oid || '-' || c.xmin || '-' || t.xmin, '.' ORDER BY c.oid) AS token
             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
             WHERE c.oid = ANY (#{oids}) AND c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relrowsecurity AND NOT c.relhassubclass
               AND t.tgenabled = 'A' AND pg_catalog.pg_function_is_visible(t.tgfoid)
             HAVING count(*) = #{tables.size}
           ) triggers, (
-            SELECT sum(n) AS n FROM castellan_versions WHERE relation = ANY (#{oids}) HAVING count(DISTINCT relation) = #{tables.size}
+            SELECT count(*) || ':' || sum(n) AS token FROM castellan_versions WHERE relation = ANY (#{oids})
+            HAVING count(DISTINCT relation) = #{tables.size}
           ) counters
           WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel)
             AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_inherits WHERE inhrelid = ANY (#{oids}))

@@ -210,7 +210,10 @@ module Castellan
         end
 
         # @return [String] see {ActiveRecordConnections#address}; the search path is that of the options
-        def address = @database.opts.values_at(:host, :port, :database, :search_path).inspect
+        def address
+          server = @database.pool.send(:pick_server, :read_only) if @database.servers.size > 1 # that of `with_server`
+          [*@database.opts.values_at(:host, :port, :database, :search_path), server].inspect
+        end
 
         # Reads from the server that datasets read from, because a replica may be behind.
         # @yieldparam raw [PG::Connection, SQLite3::Database]
