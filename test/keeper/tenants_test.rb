@@ -89,6 +89,24 @@ class TenantsTest < Minitest::Test
     within(two) { assert_raises(RuntimeError) { fetch.call { raise "failing" } } }
   end
 
+  # Such as an excluded model of Apartment, whose table each tenant's schema has, too.
+  def test_a_table_of_a_named_schema_is_not_that_of_the_tenant
+    run_sql("CREATE TABLE one.products (id int PRIMARY KEY, name text)", "CREATE TABLE public.posts (id int PRIMARY KEY, title text)")
+    within("one") { Castellan::Versions::ExactVersions.new(Record).install(%w[products]) }
+    named = -> { within("one") { get("/products/1").last["data"]["attributes"]["name"] } }
+    assert_equal 200, get("/products/1").first # remembers the tables of the statement
+    assert_equal "a", named.call
+    run_sql("UPDATE public.products SET name = 'new' WHERE id = 1")
+    assert_equal "new", named.call
+  end
+
+  def test_tenants_with_copies_of_a_database_share_no_bytes_of_a_serializer
+    same = Castellan::Versions::ExactVersions.new(Record)
+    same.define_singleton_method(:current) { |_dependencies, &_failed| "equal" }
+    cache = Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: same).application_cache
+    assert_equal(%w[one two], tenants { |name, _| cache.fetch("posts", depends_on: "posts") { name } })
+  end
+
   # ActiveRecord reads the search path and memoizes it when it prepares a statement.
   def test_the_memo_of_the_default_search_path_is_no_other_tenant
     versions = Castellan::Versions::ExactVersions.new(Record)

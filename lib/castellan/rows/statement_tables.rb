@@ -55,10 +55,11 @@ module Castellan
       #   Postgres.new(session).call(sql, Words.new(sql))   # => ["billing.invoices", "users"], or the reason
       #
       # PostgreSQL reads only tables that the statement names, except through constructs that are refused
-      # here. A superfluous table only invalidates a document too often.
+      # here. A superfluous table only invalidates a document too often. A table has its schema in the result if it
+      # has it in the statement, because the result is kept for all search paths.
       class Postgres
         RELATIONS = <<~SQL
-          SELECT DISTINCT c.relkind::text, c.relrowsecurity::text, pg_table_is_visible(c.oid)::text, n.nspname, c.relname
+          SELECT DISTINCT c.relkind::text, c.relrowsecurity::text, pg_table_is_visible(c.oid)::text, n.nspname, c.relname, name
           FROM unnest($1::text[]) AS name JOIN pg_catalog.pg_class c ON c.oid = to_regclass(name)
           JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind NOT IN ('i', 'I', 'c', 't')
         SQL
@@ -92,7 +93,7 @@ module Castellan
           return "it calls #{called}" if called
 
           @session.raw { |raw| explain(raw, sql) }
-          relations = values(RELATIONS, words.names.map { |name| quoted(name) })
+          relations = values(RELATIONS, words.tables.map { |name| quoted(name) })
           relations.filter_map { |relation| refusal(*relation) }.first || relations.map { |relation| table(*relation) }.uniq
         end
 
@@ -119,13 +120,15 @@ module Castellan
           values(query, names).flatten.first if names.any?
         end
 
-        def refusal(kind, guarded, _visible, _schema, name)
+        def refusal(kind, guarded, _visible, _schema, name, _written)
           return "#{name} is no table" unless %w[r p].include?(kind)
 
           "the rows of #{name} depend on the role (row-level security)" if guarded.start_with?("t")
         end
 
-        def table(_kind, _guarded, visible, schema, name) = visible.start_with?("t") ? name : "#{schema}.#{name}"
+        def table(_kind, _guarded, visible, schema, name, written)
+          visible.start_with?("t") && written == quoted([name]) ? name : "#{schema}.#{name}"
+        end
 
         def values(sql, list)
           result = @session.rows(sql, list)
@@ -211,6 +214,7 @@ module Castellan
       #
       #   words = Words.new(%(SELECT lower(u.name) FROM "users" u WHERE id = 7 AND name = 'Ada'))
       #   words.names      # => [["lower"], ["u"], ["name"], ["u", "name"], …], qualified names also in parts
+      #   words.tables     # => [["lower"], ["u"], ["u", "name"], …], those that may be tables
       #   words.calls      # => ["lower"]
       #   words.skeleton   # => the SQL without the values of strings and numbers
       #   Words.new("SELECT E'\\''").reason   # => "an escape string"
@@ -243,9 +247,10 @@ module Castellan
 
         # @return [String, nil] the construct that makes the tables uncertain
         # @return [Array<Array<String>>] names and qualified names, unquoted ones in lower case
+        # @return [Array<Array<String>>] of these, the names that may be of tables, and the qualified names
         # @return [Array<String>] the names before an opening parenthesis
         # @return [String]
-        attr_reader :reason, :names, :calls, :skeleton
+        attr_reader :reason, :names, :tables, :calls, :skeleton
 
         # @param postgres [Boolean] whether [ opens an array instead of quoting a name, and 'today' is a time
         def initialize(sql, postgres: true)
@@ -256,7 +261,10 @@ module Castellan
           @reason = "an open quote" if text.gsub(TEXT, "").match?(/['"`\0]/)
           @reason = uncertain(bare.gsub(QUOTED, '""'), strings) || @reason
           @skeleton = bare.gsub(/(#{QUOTED})|#{NUMBER}/) { Regexp.last_match(1) || "?" }
-          @names = bare.scan(/#{NAME}(?:\s*\.\s*#{NAME})*/).flat_map { |chain| parts(chain) }.uniq
+          chains = bare.scan(/#{NAME}(?:\s*\.\s*#{NAME})*/).map { |chain| chain.scan(NAME).map { |name| plain(name) } }.uniq
+          pairs = chains.flat_map { |chain| chain.each_cons(2).to_a } # schema and table, also before a column or after a database
+          @names = (chains.flatten.map { |name| [name] } + pairs).uniq
+          @tables = (chains.map { |chain| chain.first(1) } + pairs).uniq
           @calls = bare.scan(/(#{NAME})\s*\(/).map { |name,| plain(name) }.uniq
           freeze
         end
@@ -276,11 +284,6 @@ module Castellan
           day = strings.find { |string| DAY.match?(string) } and return "the string '#{day[0, 40]}'"
           cast = outside.scan(CAST).find { |literal, type| literal.nil? && !type.match?(/\A(?:#{PLAIN})\z/i) }
           "a cast to #{cast.last}" if cast
-        end
-
-        def parts(chain)
-          names = chain.scan(NAME).map { |name| plain(name) }
-          names.map { |name| [name] } + names.each_cons(2).to_a # schema and table, also before a column or after a database
         end
 
         def plain(name) = name.start_with?('"', "`") ? name[1..-2].gsub(name[0] * 2, name[0]) : name.downcase
