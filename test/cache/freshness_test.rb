@@ -41,6 +41,22 @@ class CacheFreshnessTest < Minitest::Test
     at(19_000) { assert_equal "2", @layer.fetch("k", freshness: freshness(expires_in: 10)) { flunk } }
   end
 
+  def test_a_slow_computation_replaces_neither_bytes_nor_a_version_that_were_computed_from_newer_rows
+    other = Castellan::Cache::DocumentLayer.new(store: @store)
+    at(0) do
+      @layer.fetch("v1", freshness: freshness(stale_while_revalidate: 5), latest: "latest") do
+        at(100) { other.fetch("v2", freshness: freshness(stale_while_revalidate: 5), latest: "latest") { "2" } }
+        "1"
+      end
+      assert_equal "v2", @layer.entry("latest").bytes
+      slow = @layer.fetch("k", freshness: freshness(expires_in: 10)) do
+        at(200) { other.fetch("k", freshness: freshness(expires_in: 10)) { "new" } }
+        "old"
+      end
+      assert_equal %w[new new], [slow, @layer.entry("k").bytes]
+    end
+  end
+
   # With leases, as processes that share a store have them.
   def test_one_process_computes_a_little_before_the_end
     shared = Castellan::Store::TieredStore.new(Castellan::Store::MemoryStore.new(max_bytesize: 1), @store)

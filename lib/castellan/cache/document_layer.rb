@@ -174,9 +174,16 @@ module Castellan
         return other if other && fresh?(other, freshness) && other.made_ms != than&.made_ms
 
         started_ns = Clock.monotonic_ns
+        started_ms = Clock.wall_ms
         bytes = yield or return
         made = Entry.new(key, bytes, made_ms: Clock.wall_ms, cost_ms: (Clock.monotonic_ns - started_ns) / 1_000_000)
-        kept(made, freshness, latest)
+        (newer(key, started_ms) if freshness.expires_in) || kept(made, freshness, (latest unless latest && newer(latest, started_ms)))
+      end
+
+      # @return [Entry, nil] bytes whose computation began later, and so read newer rows
+      def newer(key, started_ms)
+        other = entry(key)
+        other if other && other.made_ms - other.cost_ms > started_ms
       end
 
       def kept(made, freshness, latest)
@@ -189,7 +196,7 @@ module Castellan
 
       # Stores the key of the last version.
       def point(latest, made, freshness)
-        pointer = Entry.new(latest, made.key, made_ms: made.made_ms, cost_ms: 0)
+        pointer = Entry.new(latest, made.key, made_ms: made.made_ms, cost_ms: made.cost_ms)
         @store.write_multi({ latest => pointer.dump }, ttl: freshness.ttl)
       end
 

@@ -16,7 +16,8 @@ module Castellan
       end
 
       def to_s
-        [*root_lines(@document.plan.root), "format: #{@document.plan.format}", "statement: #{@document.statement}", tables_line, *kept_line]
+        kept = kept_line # reads the version, before anything else
+        [*root_lines(@document.plan.root), "format: #{@document.plan.format}", "statement: #{@document.statement}", tables_line, *kept]
           .join("\n")
       end
 
