@@ -25,7 +25,7 @@ module Castellan
         def from(object)
           return object.all if object.is_a?(Class)
 
-          object.loaded? ? object.spawn : object
+          object.respond_to?(:loaded?) && object.loaded? ? object.spawn : object
         end
 
         # @return [ActiveRecord::Relation] all rows
