@@ -4,7 +4,7 @@ require "test_helper"
 require "support/mounted_application"
 require "support/printed_proxies"
 
-# What the application of Castellan and the one of `--rest` get from each proxy, and what clients get from them.
+# Requests and responses of the application of Castellan and of the one of `--rest`, through each proxy.
 class PurgeRestTest < Minitest::Test
   include PrintedProxies
 
