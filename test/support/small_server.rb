@@ -29,8 +29,8 @@ module Castellan
       while (line = @socket.gets)
         nil until @socket.gets == "\r\n"
         status = @answer.call(*line.split.first(2))
-        sleep if status == :hang
-        break unless status
+        @socket.read if status == :hang # until the client gives up
+        break unless status.is_a?(String)
 
         @socket.write("HTTP/1.1 #{status}\r\n#{FIELDS}")
       end
