@@ -192,7 +192,8 @@ class OwnConnectionTest < Minitest::Test
   # @return [Array<String>] process ids of sessions that are not in the pool
   def own_sessions
     pooled = Record.connection_pool.connections.map { |connection| connection.raw_connection.backend_pid }
-    @other.exec("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()").column_values(0) -
+    @other.exec("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() " \
+                "AND backend_type = 'client backend'").column_values(0) - # autovacuum has sessions too
       pooled.map(&:to_s)
   end
 end
