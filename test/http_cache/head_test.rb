@@ -93,7 +93,7 @@ class HTTPCacheHeadTest < Minitest::Test
   end
 
   # Set-Cookie is a sign that the other fields are personal, too.
-  def test_a_head_response_with_set_cookie_changes_nothing
+  def test_a_head_response_with_set_cookie_updates_nothing
     world = world_with({ "x-user" => "nobody" })
     world.get
     world.answer { [200, { **FIELDS, "x-user" => "ada", "set-cookie" => "session=1" }, []] }
@@ -101,6 +101,15 @@ class HTTPCacheHeadTest < Minitest::Test
     assert_equal ["nobody", true], world.get.then { |answer| [answer["x-user"], answer.hit?] }
     empty = world_with({ "set-cookie" => "session=1" })
     2.times { assert_equal "Castellan; fwd=uri-miss", empty.head.note }
+  end
+
+  def test_a_head_response_with_set_cookie_removes_a_get_with_other_content
+    world = world_with({ "etag" => '"1"' })
+    world.get
+    world.answer { [200, { **FIELDS, "etag" => '"2"', "set-cookie" => "session=1" }, []] }
+    world.head("/", { "Cache-Control" => "no-cache" })
+    world.answer { [200, { **FIELDS, "etag" => '"2"' }, ["CONTENT"]] }
+    assert_equal ["CONTENT", false], world.get.then { |answer| [answer.body, answer.hit?] }
   end
 
   def test_a_part_is_no_response_to_head

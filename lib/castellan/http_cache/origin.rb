@@ -380,12 +380,11 @@ module Castellan
         matching = received.found.all.select { |found| !found.stored.head? && reusable?(received, found) }
         return head_alone(received, policy) if matching.empty? && received.reason != "bypass"
 
-        # Otherwise the other fields may be personal.
-        matching = [] unless received.status == 200 && !received.personal?
+        matching = [] unless received.status == 200
         same, changed = matching.partition do |found|
           SUCCESSFUL.include?(found.stored.status) && Validators.same_content?(received.fields, found.stored)
         end
-        same.each { |found| freshen(received, found) }
+        same.each { |found| freshen(received, found) } unless received.personal?
         changed.each { |found| drop(received, found) }
         not_stored(received, policy)
       end
