@@ -57,6 +57,39 @@ class CommitVersionsTest < Minitest::Test
     forget(database)
   end
 
+  # What it reads may be rolled back, or be as old as its first query.
+  def test_within_a_transaction_there_is_no_token
+    database = Sequel.sqlite
+    database.run("CREATE TABLE posts (id integer PRIMARY KEY)")
+    @versions.watch(Post, Sequel::Model(database[:posts]))
+    [Post, database].each do |source|
+      source.transaction { assert_nil current("posts") }
+      assert current("posts")
+    end
+    Post.transaction { assert Thread.new { current("posts") }.value }
+  ensure
+    forget(database)
+  end
+
+  def test_the_tables_of_a_sequel_model_are_those_that_depends_on_names
+    database = Sequel.sqlite
+    database.run("CREATE TABLE employees (id integer PRIMARY KEY, kind text); " \
+                 "CREATE TABLE managers (id integer PRIMARY KEY REFERENCES employees, num integer); ATTACH ':memory:' AS billing; " \
+                 "CREATE TABLE billing.invoices (id integer PRIMARY KEY, name text)")
+    employee = self.class.const_set(:Employee, Sequel::Model(database[:employees]))
+    employee.plugin :class_table_inheritance, key: :kind
+    manager = self.class.class_eval("class Manager < Employee; self; end", __FILE__, __LINE__) # a class needs its name at once
+    invoice = Class.new(Sequel::Model(database[Sequel[:billing][:invoices]]))
+    @versions.watch(employee, invoice)
+    { "managers" => -> { manager.create(num: 1) }, "billing.invoices" => -> { invoice.create(name: "a") } }.each do |table, change|
+      before = current(table)
+      change.call
+      refute_equal before, current(table), table
+    end
+  ensure
+    forget(database)
+  end
+
   def test_databases_that_share_a_store_have_other_tokens
     tokens = %w[one two].map do |name|
       database = Sequel.sqlite
@@ -142,7 +175,7 @@ class CommitVersionsTest < Minitest::Test
     token = current("posts")
     transaction.call do
       create.call
-      assert_equal token, current("posts"), "not before the commit"
+      assert_equal token, Thread.new { current("posts") }.value, "not before the commit"
       raise rollback
     end
     assert_equal token, current("posts")

@@ -69,6 +69,33 @@ module ExactVersionsOnSQLite
     2.times { assert_nil users }
   end
 
+  # It keeps the change but skips the triggers that would run after it: the newest runs first.
+  def test_another_trigger_that_ignores_what_follows_hides_no_change
+    run_sql("INSERT INTO users VALUES (1, 'a')")
+    run_sql("CREATE TRIGGER audit AFTER UPDATE ON users BEGIN SELECT RAISE(IGNORE); END")
+    assert_changes { run_sql("UPDATE users SET name = 'b'") }
+    assert_equal ["b"], names
+  end
+
+  def test_a_table_that_a_temporary_one_hides_has_no_token
+    2.times { assert users }
+    run_sql("CREATE TEMP TABLE Users (id integer)")
+    2.times { assert_nil users }
+    run_sql("DROP TABLE temp.users")
+    2.times { assert users }
+  end
+
+  def test_columns_that_were_renamed_in_a_transaction_that_was_rolled_back_have_a_token_of_their_own
+    run_sql("ALTER TABLE users ADD COLUMN title text")
+    inside = nil
+    transaction(rollback: true) do
+      [%w[name old], %w[title name]].each { |from, to| run_sql("ALTER TABLE users RENAME COLUMN #{from} TO #{to}") }
+      2.times { inside = users }
+    end
+    2.times { |n| other.run("CREATE TABLE things_#{n} (id integer)") } # as many schema changes
+    2.times { refute_includes [nil, inside], users }
+  end
+
   private
 
   # Uses a write-ahead log, as Rails does; without it a reader and a writer in one process can block each
@@ -142,6 +169,28 @@ module ExactVersionsOnPostgres
     run_sql("INSERT INTO users VALUES (1, 'a')")
     assert_changes { other.run("ALTER TABLE users ALTER COLUMN name TYPE text USING upper(name)") }
     assert_changes { other.run("ALTER TABLE users DROP COLUMN name, ADD COLUMN name text DEFAULT 'b'") }
+  end
+
+  def test_any_change_of_columns_changes_the_token
+    run_sql("ALTER TABLE users ADD COLUMN title text")
+    assert_changes { other.run("BEGIN; ALTER TABLE users DROP COLUMN name; ALTER TABLE users RENAME title TO name; COMMIT") }
+    assert_changes { other.run("ALTER TABLE users ALTER name TYPE text COLLATE \"C\"") }
+    run_sql("CREATE TABLE guests (visits integer) INHERITS (users)")
+    @versions.install(%w[users])
+    assert_changes { other.run("ALTER TABLE users RENAME name TO title") }
+    assert_changes { other.run("ALTER TABLE guests RENAME visits TO name") }
+  end
+
+  # Replication does not run the triggers of statements. Its rows are written to the parent, if the publication says so.
+  def test_a_table_that_a_subscription_writes_has_no_token
+    run_sql("CREATE TABLE events (id integer, year integer) PARTITION BY LIST (year)")
+    run_sql("CREATE TABLE events_1 PARTITION OF events FOR VALUES IN (1)")
+    @versions.install(%w[events])
+    tokens = -> { [users, current("roles"), current("events"), current("events_1")].map { |token| !token.nil? } }
+    assert_equal [true, true, true, true], tokens.call
+    other.run("INSERT INTO pg_subscription_rel (srsubid, srrelid, srsubstate) SELECT 1, oid, 'r' FROM pg_class " \
+              "WHERE relname IN ('users', 'events')")
+    assert_equal [false, true, false, false], tokens.call
   end
 
   def test_rows_of_inheriting_tables_count
@@ -284,6 +333,15 @@ module ExactVersionsOnPostgres
     assert_equal 18, tokens.flatten.uniq.size
     ahead = other.run("SELECT max(n) - date_part('epoch', clock_timestamp()) * 1000000 AS us FROM castellan_versions").first["us"]
     assert_operator ahead.to_f, :<, 0
+  end
+
+  # pg_stat_activity shows what it showed first in the transaction.
+  def test_a_connection_that_is_newer_than_a_transaction_keeps_its_counter
+    other.run("BEGIN; INSERT INTO roles VALUES (1, 'a')")
+    newer = program
+    newer.run("INSERT INTO users VALUES (1, 'a')")
+    other.run("INSERT INTO users VALUES (2, 'b'); COMMIT")
+    assert_equal "2", counters
   end
 
   def test_a_clock_that_is_set_back_repeats_no_token

@@ -95,6 +95,18 @@ module NotifiedVersionsContract
     end
   end
 
+  # SET ROLE chooses its schema, which the process would not notice.
+  def test_a_table_that_has_its_name_in_the_schema_of_a_role_is_read_each_time
+    @other.exec("CREATE ROLE tenant_#{Process.pid}; CREATE SCHEMA tenant_#{Process.pid} CREATE TABLE posts (id serial)")
+    2.times do
+      before = current("posts")
+      @versions.exact.stub(:current, ->(*) { "asked" }) { assert_equal "asked", current("posts") }
+      assert_equal before, current("posts")
+    end
+  ensure
+    @other.exec("DROP ROLE tenant_#{Process.pid}")
+  end
+
   def test_with_poll_a_table_without_notifications_is_read_once_in_so_many_seconds
     @versions.exact.install(%w[posts])
     polled = versions(poll: 0.5)

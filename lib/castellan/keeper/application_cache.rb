@@ -150,10 +150,7 @@ module Castellan
                                     "table of it and set expires_in:, or pass versions: of that database to Castellan.keep"
         end
 
-        return model.cti_tables.map { |one| of_table(one) } if model.respond_to?(:cti_tables) # Sequel's class table inheritance
-
-        plain = table.is_a?(String) || table.is_a?(Symbol)
-        of_table(plain ? table.to_s : "#{table.table}.#{table.column}") # Sequel[:schema][:table]
+        Versions::Dependency.tables_of(model).map { |one| of_table(one) }
       end
 
       def refuse(given)

@@ -14,8 +14,9 @@ module Castellan
     # Tokens are random numbers, not counters, because a counter that the store evicted would start again and
     # match stale documents.
     #
-    # Misses changes without callbacks (update_all, delete_all, insert_all, raw SQL, Sequel datasets, other
-    # programs, database cascades), changes between the commit and the write to the store, and changes of a
+    # Misses changes without callbacks (update_all, delete_all, insert_all, update_column, increment!, delete,
+    # counter caches, join tables of has_and_belongs_to_many, raw SQL, Sequel datasets, other programs, database
+    # cascades), changes between the commit and the write to the store, and changes of a
     # process that dies in between. So set a `ttl:`. If the write to the store fails, even silently (as
     # Rails.cache does on Redis), this process has no token for the table until the store accepts a new one;
     # other processes do not notice. A MemoryStore works only with a single process.
@@ -36,10 +37,12 @@ module Castellan
       end
 
       # @param dependencies [Array<Dependency>]
-      # @return [String, nil] nil if the store fails or stores nothing
+      # @return [String, nil] nil if the store fails or stores nothing, and in a transaction: what it reads may be
+      #   rolled back, or be as old as its first query
       def current(dependencies)
         return if Castellan.off?
         return "0" if dependencies.empty?
+        return if @watched.each_value.any?(&:transaction?)
 
         keys = dependencies.map { |dependency| PREFIX + dependency.table }.uniq
         found = @tokens.read_multi(keys, miss: nil) or return
@@ -105,10 +108,10 @@ module Castellan
       def watch_sequel(model)
         versions = self
         @lock.synchronize { @watched[model.db] ||= RawConnections.for(model.db) }
-        table = model.table_name.to_s
         model.prepend(Module.new do
-          define_method(:after_save) { super().tap { db.after_commit { versions.changed([table]) } } }
-          define_method(:after_destroy) { super().tap { db.after_commit { versions.changed([table]) } } }
+          changed = ->(record, server) { record.db.after_commit(server: server) { versions.changed(Dependency.tables_of(record.model)) } }
+          define_method(:after_save) { super().tap { changed.call(self, this_server) } }
+          define_method(:after_destroy) { super().tap { changed.call(self, this_server) } }
         end)
       end
     end

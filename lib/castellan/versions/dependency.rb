@@ -33,6 +33,16 @@ module Castellan
         table.match?(/\A[^\s"'`;.\x00]+(?:\.[^\s"'`;.\x00]+)?\z/)
       end
 
+      # @param model [Class] of ActiveRecord or Sequel
+      # @return [Array<String>] its tables; several with Sequel's class_table_inheritance
+      def self.tables_of(model)
+        tables = model.respond_to?(:cti_tables) ? model.cti_tables : [model.table_name]
+        tables.map do |table|
+          plain = table.is_a?(String) || table.is_a?(Symbol)
+          plain ? table.to_s : "#{table.table}.#{table.column}" # Sequel[:schema][:table]
+        end
+      end
+
       def ==(other)
         other.is_a?(Dependency) && counter == other.counter && value == other.value
       end

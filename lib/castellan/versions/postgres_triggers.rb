@@ -22,8 +22,8 @@ module Castellan
     # repeats an old token. A new row is greater than those that it replaces. So the number of rows and their
     # sum, both in the token, never occur twice: among as many rows, the sum only grows. The
     # triggers are ENABLE ALWAYS, so they also run under `session_replication_role = replica`. The token
-    # contains the transaction ids of the rows in pg_class and pg_trigger: ALTER TABLE, a rewrite of the
-    # table, and disabling and enabling a trigger change it. The token also contains the counters of
+    # contains the transaction ids of the rows in pg_class, pg_attribute and pg_trigger: ALTER TABLE, a rewrite
+    # of the table, and disabling and enabling a trigger change it. The token also contains the counters of
     # inheriting tables and partitions, and of parents, because a statement that names a parent changes rows
     # of the table without running its trigger. Each of these tables needs the trigger.
     #
@@ -44,6 +44,8 @@ module Castellan
       MOST_BUCKETS = 16 # per statement; a statement that changes more counts for all values
       BUCKETED = '\\A(?:0|-?[1-9][0-9]*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\Z'
       CLOCK = "(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8"
+      # Of the table `c`. A dropped column stays there, and a renamed one changes only its row.
+      COLUMNS = "(SELECT sum(xmin::text::bigint) FROM pg_catalog.pg_attribute WHERE attrelid = c.oid AND attnum > 0)"
       TABLES = [
         "CREATE TABLE IF NOT EXISTS castellan_versions (relation oid NOT NULL, shard bigint GENERATED ALWAYS AS IDENTITY, " \
         "n bigint NOT NULL, PRIMARY KEY (relation, shard)) WITH (fillfactor = 50)",
@@ -65,6 +67,7 @@ module Castellan
             counted bigint;
           BEGIN
             IF current_setting('transaction_isolation') = 'read committed' THEN -- each statement sees what the one before waited for
+              PERFORM pg_stat_clear_snapshot(); -- else a connection that is newer than this transaction's snapshot seems to have ended
               free := ARRAY(SELECT shard FROM %1$I.castellan_versions
                 WHERE relation = written AND (shard > 0 OR NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = -shard))
                 LIMIT CASE WHEN own THEN 1000 ELSE 1 END FOR UPDATE SKIP LOCKED);
@@ -129,7 +132,7 @@ module Castellan
             END IF;
             child := coalesce(child, false);
             SELECT c.relhassubclass, EXISTS (SELECT 1 FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid) AND NOT (child AND c.relispartition),
-              c.oid || '-' || c.xmin || '-' || t.xmin || '-' || (
+              c.oid || '-' || c.xmin || '-' || #{COLUMNS} || '-' || t.xmin || '-' || (
               SELECT coalesce(count(*) || ':' || sum(n), CASE WHEN child THEN '0' END) FROM %1$I.castellan_versions WHERE relation = watched
             ) INTO has_children, has_parents, token
             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
@@ -149,6 +152,7 @@ module Castellan
                   SELECT t.xmin::text || '-' || (SELECT count(*) || ':' || coalesce(sum(n), 0) FROM %1$I.castellan_versions WHERE relation = above.oid)
                   FROM pg_catalog.pg_trigger t WHERE t.tgrelid = above.oid AND t.tgname = '#{TRIGGER}' AND t.tgenabled = 'A'
                     AND t.tgfoid = pg_catalog.to_regprocedure($n$%1$I.castellan_bump()$n$)
+                    AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel WHERE srrelid = above.oid)
                 ) AS token FROM above ORDER BY 1
               LOOP
                 token := token || '^' || inherits.oid || '-' || inherits.token;
@@ -214,7 +218,7 @@ module Castellan
           LANGUAGE plpgsql STABLE AS $f$
           DECLARE token text;
           BEGIN
-            SELECT c.xmin::text || '=' || (
+            SELECT c.xmin::text || '-' || #{COLUMNS} || '=' || (
               SELECT string_agg(xmin::text, '-' ORDER BY tgname) FROM pg_catalog.pg_trigger
               WHERE tgrelid = watched AND starts_with(tgname::text, '#{BY_TRIGGER}') AND tgenabled = 'A'
                 AND tgfoid = pg_catalog.to_regprocedure($n$%1$I.castellan_bump_buckets()$n$)
@@ -230,7 +234,7 @@ module Castellan
           END $f$
         SQL
       ].freeze
-      private_constant :BY_TRIGGER, :ROWS, :BUCKETS, :MOST_BUCKETS, :BUCKETED, :CLOCK, :TABLES, :FUNCTIONS,
+      private_constant :BY_TRIGGER, :ROWS, :BUCKETS, :MOST_BUCKETS, :BUCKETED, :CLOCK, :COLUMNS, :TABLES, :FUNCTIONS,
                        :BUCKET_FUNCTIONS
 
       module_function
@@ -279,7 +283,8 @@ module Castellan
       def tokens(_tables) = nil
 
       # @param tables [Array<String>]
-      # @return [String] SELECT of one text: 'true' if the triggers of all tables and partitions notify
+      # @return [String] SELECT of one text: 'true' if the triggers of all tables and partitions notify, and none
+      #   has its name in the schema of another role (`"$user"` in the search path), which `SET ROLE` would choose
       def notifies(tables)
         family = "WITH RECURSIVE family (oid) AS (SELECT oid FROM unnest(ARRAY[#{tables.map { |table|
           relation(table)
@@ -287,8 +292,14 @@ module Castellan
                  "AS named (oid) UNION SELECT beside.oid FROM family JOIN LATERAL (" \
                  "SELECT inhrelid AS oid FROM pg_catalog.pg_inherits WHERE inhparent = family.oid " \
                  "UNION ALL SELECT inhparent FROM pg_catalog.pg_inherits WHERE inhrelid = family.oid) AS beside ON true)"
-        "#{family} SELECT coalesce(bool_and(t.tgnargs > 0), false)::text FROM family LEFT JOIN pg_catalog.pg_trigger t " \
-          "ON t.tgrelid = family.oid AND t.tgname = '#{TRIGGER}'"
+        "#{family} SELECT (coalesce(bool_and(t.tgnargs > 0), false) AND NOT EXISTS (#{of_roles}))::text " \
+          "FROM family LEFT JOIN pg_catalog.pg_trigger t ON t.tgrelid = family.oid AND t.tgname = '#{TRIGGER}'"
+      end
+
+      def of_roles
+        "SELECT 1 FROM family JOIN pg_catalog.pg_class own USING (oid) JOIN pg_catalog.pg_class other USING (relname) " \
+          "JOIN pg_catalog.pg_namespace n ON n.oid = other.relnamespace JOIN pg_catalog.pg_roles ON rolname = nspname " \
+          "WHERE other.oid <> own.oid"
       end
 
       # @return [String] SELECT of one value, '1' if the functions are installed and may be called
@@ -379,7 +390,7 @@ module Castellan
         oids = relations(tables)
         <<~SQL
           SELECT triggers.token || '-' || counters.token FROM (
-            SELECT string_agg(c.oid || '-' || c.xmin || '-' || t.xmin, '.' ORDER BY c.oid) AS token
+            SELECT string_agg(c.oid || '-' || c.xmin || '-' || #{COLUMNS} || '-' || t.xmin, '.' ORDER BY c.oid) AS token
             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
             WHERE c.oid = ANY (#{oids}) AND c.relkind = 'r' AND c.relpersistence = 'p' AND NOT c.relrowsecurity AND NOT c.relhassubclass
               AND t.tgenabled = 'A' AND pg_catalog.pg_function_is_visible(t.tgfoid)
@@ -409,7 +420,7 @@ module Castellan
       def literal(text)
         "'#{text.gsub("'", "''")}'"
       end
-      private_class_method :create_function, :install_family, :install_by, :each_of_family, :plain, :relation, :regclass
+      private_class_method :of_roles, :create_function, :install_family, :install_by, :each_of_family, :plain, :relation, :regclass
       private_class_method :quote, :literal
     end
   end

@@ -74,14 +74,18 @@ module Castellan
         # `schema_search_path=` on the thread's connection.
         # @return [String] "" without a database for the role and shard
         def address
-          pool = (usable_pool unless ActiveRecordThread.connected_elsewhere?) ||
-                 model.connection_handler.retrieve_connection_pool(model.connection_specification_name,
-                                                                   role: model.current_role, shard: model.current_shard) or return ""
+          pool = pool_of_queries or return ""
           path = pool.active_connection?&.instance_variable_get(:@schema_search_path)
           of_pool, of_path, known = @address
           return known if of_pool.equal?(pool) && of_path == path
 
           (@address = [pool, path, address_of(pool, path)].freeze).last
+        end
+
+        # @return [Boolean, nil] whether the thread's queries are in a transaction
+        def transaction?
+          pool = pool_of_queries
+          pool && held(pool)&.transaction_open?
         end
 
         # @yieldparam raw [PG::Connection, SQLite3::Database]
@@ -162,6 +166,13 @@ module Castellan
           [*config.values_at(:host, :port, :database), path || config[:schema_search_path] || config[:schema_order]].inspect.freeze
         end
 
+        # @return [Object, nil] nil if the current role and shard have none
+        def pool_of_queries
+          (usable_pool unless ActiveRecordThread.connected_elsewhere?) ||
+            model.connection_handler.retrieve_connection_pool(model.connection_specification_name,
+                                                              role: model.current_role, shard: model.current_shard)
+        end
+
         # `establish_connection` disconnects the pool that it replaces, and a forked process discards the pools of
         # its parent.
         def usable_pool
@@ -214,6 +225,9 @@ module Castellan
           server = @database.pool.send(:pick_server, :read_only) if @database.servers.size > 1 # that of `with_server`
           [*@database.opts.values_at(:host, :port, :database, :search_path), server].inspect
         end
+
+        # @return [Boolean] whether the thread's queries are in a transaction; Sequel takes a connection to find out
+        def transaction? = !none? && @database.in_transaction?
 
         # Reads from the server that datasets read from, because a replica may be behind.
         # @yieldparam raw [PG::Connection, SQLite3::Database]

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "digest"
 require "sqlite3"
 require_relative "../sqlite_statements"
 
@@ -17,18 +18,18 @@ module Castellan
     class SQLiteReader
       ERROR = SQLite3::Exception
       CHECKED = :@castellan_checked
-      SCHEMA_VERSION = /-\d+\z/
-      private_constant :CHECKED, :SCHEMA_VERSION
+      DEFINITIONS = /-\h{16}\z/
+      private_constant :CHECKED, :DEFINITIONS
 
       def initialize(prepared:)
         @prepared = prepared && SqliteStatements.keeps?
         freeze
       end
 
-      # @param tokens [String, nil] a statement that reads the same value without checking the triggers
-      # @return [String, nil]
+      # @param tokens [String, nil] a statement that reads the same tokens without checking the triggers
+      # @return [String, nil] with a digest of what follows a line break
       def value(raw, sql, tokens = nil)
-        return raw.prepare(sql) { |statement| statement.step&.first } unless @prepared
+        return digested(raw.prepare(sql) { |statement| statement.step&.first }) unless @prepared
 
         statements = SqliteStatements.for(raw)
         return first(statements, sql) unless tokens
@@ -42,15 +43,20 @@ module Castellan
       private
 
       def first(statements, sql)
-        statements.with(sql) { |statement| statement.step&.first }
+        digested(statements.with(sql) { |statement| statement.step&.first })
+      end
+
+      def digested(found)
+        token, definitions = found&.split("\n", 2)
+        definitions ? "#{token}-#{Digest::SHA256.hexdigest(definitions)[0, 16]}" : token
       end
 
       def checked(statement, token)
         preparations = statement.stat(:reprepares)
-        known, schema = statement.instance_variable_get(CHECKED)
-        return token && (token + schema) if preparations == known
+        known, definitions = statement.instance_variable_get(CHECKED)
+        return token && (token + definitions) if preparations == known
 
-        yield.tap { |found| statement.instance_variable_set(CHECKED, found && [preparations, found[SCHEMA_VERSION]]) }
+        yield.tap { |found| statement.instance_variable_set(CHECKED, found && [preparations, found[DEFINITIONS]]) }
       end
     end
   end

@@ -19,9 +19,7 @@ module Castellan
       SCHEMA = [
         "CREATE TABLE IF NOT EXISTS castellan_versions (relation TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID"
       ].freeze
-      # Adding, renaming or dropping a column changes the results of queries.
-      SCHEMA_VERSION = "(SELECT schema_version FROM pragma_schema_version)"
-      private_constant :EVENTS, :SCHEMA, :SCHEMA_VERSION
+      private_constant :EVENTS, :SCHEMA
 
       module_function
 
@@ -37,12 +35,14 @@ module Castellan
       end
 
       # @param tables [Array<String>]
-      # @return [String] a SELECT of one text; NULL if a trigger is missing
+      # @return [String] a SELECT of one text: the tokens, a line break, and the definitions of the tables, because
+      #   adding, renaming or dropping a column changes the results of queries. NULL if a trigger is missing, or if a
+      #   temporary table hides one of them
       def current(tables)
-        "#{tokens(tables)} || '-' || #{SCHEMA_VERSION} WHERE #{triggers(tables)}"
+        "#{tokens(tables)} || char(10) || #{definitions(tables)} WHERE #{triggers(tables)} AND NOT EXISTS (#{hidden(tables)})"
       end
 
-      # @return [String] the same without triggers and schema version, which change only with the schema
+      # @return [String] the same without triggers and definitions, which change only with the schema
       def tokens(tables)
         sums = tables.map { |table| "(SELECT n FROM castellan_versions WHERE relation = #{literal(table)})" }
         "SELECT #{sums.join(" || '.' || ")} || ''"
@@ -71,8 +71,9 @@ module Castellan
           "WHERE NOT EXISTS (SELECT 1 FROM castellan_versions WHERE #{where}); UPDATE castellan_versions SET n = random() WHERE #{where}"
       end
 
+      # BEFORE, because RAISE(IGNORE) in another AFTER trigger keeps the change and skips further triggers.
       def create_trigger(table, event, body)
-        "CREATE TRIGGER #{quote(trigger_name(table, event))} AFTER #{event.upcase} ON #{quote(table)} FOR EACH ROW BEGIN #{body}; END"
+        "CREATE TRIGGER #{quote(trigger_name(table, event))} BEFORE #{event.upcase} ON #{quote(table)} FOR EACH ROW BEGIN #{body}; END"
       end
 
       def drop_triggers(table)
@@ -83,10 +84,20 @@ module Castellan
       # differs until the triggers are installed again.
       def triggers(tables)
         names = EVENTS.map { |event| "'castellan_version_#{event}_' || tbl_name" }.join(", ")
-        list = tables.map { |table| literal(table) }.join(", ")
-        "(SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN (#{list}) AND name IN (#{names})) = " \
+        "(SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN (#{list(tables)}) AND name IN (#{names})) = " \
           "#{tables.size * EVENTS.size}"
       end
+
+      def definitions(tables)
+        "(SELECT group_concat(sql, char(10)) FROM (" \
+          "SELECT sql FROM sqlite_master WHERE type = 'table' AND name IN (#{list(tables)}) ORDER BY name))"
+      end
+
+      def hidden(tables)
+        "SELECT 1 FROM sqlite_temp_master WHERE type IN ('table', 'view') AND name COLLATE NOCASE IN (#{list(tables)})"
+      end
+
+      def list(tables) = tables.map { |table| literal(table) }.join(", ")
 
       def trigger_name(table, event)
         "castellan_version_#{event}_#{table}"
@@ -99,7 +110,8 @@ module Castellan
       def literal(text)
         "'#{text.gsub("'", "''")}'"
       end
-      private_class_method :stamp, :bump, :create_trigger, :drop_triggers, :triggers, :trigger_name, :quote, :literal
+      private_class_method :stamp, :bump, :create_trigger, :drop_triggers, :triggers, :definitions, :hidden, :list, :trigger_name
+      private_class_method :quote, :literal
     end
   end
 end
