@@ -2,6 +2,7 @@
 
 require "test_helper"
 require_relative "broken_store"
+require "support/turns"
 
 # rubocop:disable-next Style/RedundantFetchBlock -- not Hash#fetch: the block computes what is kept
 class CacheDocumentLayerTest < Minitest::Test
@@ -180,6 +181,16 @@ class CacheDocumentLayerTest < Minitest::Test
     store.write_multi({ "k:lease" => "another" }, ttl: 60)
     assert_equal "mine", documents(store: store, lease_ttl: 0.05).fetch("k") { "mine" }
     assert_equal({ "k:lease" => "another" }, store.read_multi(["k:lease"]))
+  end
+
+  # As under Falcon, where all requests share one thread.
+  def test_fibers_of_a_scheduler_compute_once
+    layer = documents
+    bytes = Thread::Queue.new
+    computed = 0
+    read = -> { layer.fetch("k") { (computed += 1) && bytes.pop } }
+    assert_equal %w[bytes bytes bytes], Turns.run(read, read, -> { bytes << "bytes" && read.call })
+    assert_equal 1, computed
   end
 
   def test_an_interrupt_anywhere_leaves_no_computation_behind

@@ -2,7 +2,7 @@
 
 module Castellan
   module Cache
-    # Lets one thread compute a value that several threads request at the same time.
+    # Lets one thread, or one fiber of a scheduler, compute a value that several request at the same time.
     #
     #   flight = SingleFlight.new(timeout: 10)
     #   flight.run("users") { render }   # in eight threads at once: renders once, returns the bytes to all
@@ -99,8 +99,9 @@ module Castellan
         end
       end
 
+      # Without a scheduler, a fiber that waits would stop the fiber that computes.
       def wait(flight)
-        return if flight.owner == Thread.current
+        return if flight.mine? || (flight.owner == Thread.current && !Fiber.current_scheduler)
 
         @mutex.synchronize { flight.wait(@timeout) }
       end
