@@ -83,17 +83,27 @@ module Castellan
     Verify.call(&block)
   end
 
-  # Builds a JSON:API server as a Rack application. While the database does not answer or
-  # migrations of ActiveRecord are pending, the app is built with the first request.
+  # Builds a JSON:API server as a Rack application. While ActiveRecord's database does not answer or
+  # migrations are pending, the app is built with the first request. So is one with an error while Rails reloads
+  # code: raised here, it would leave Rails without routes until the next change.
   #
   #   run Castellan.app { resource UserResource }
   #
   # @return [#call] see {Serve::App}
   def self.app(&block)
-    reason = PendingMigrations.reason or return Serve::App.new(&block)
+    reason = PendingMigrations.reason
+    return Serve::App.new(&block) unless reason
+
+    late_app(reason, &block)
+  rescue StandardError, ScriptError => error
+    late_app(Serve::LateApp.reason(error) || raise, &block)
+  end
+
+  def self.late_app(reason, &block)
     warn("castellan: resources are checked with the first request, because #{reason}")
     Serve::LateApp.new(&block)
   end
+  private_class_method :late_app
 end
 
 if defined?(Rails::Railtie)

@@ -476,6 +476,57 @@ class RailtieTest < Minitest::Test
     assert_includes output, '"id":"1","attributes":{"title":"of the migration"}'
   end
 
+  # Also without the table's own database, which `db:create` is to create.
+  def test_a_mounted_app_does_not_stop_the_creation_of_a_second_database
+    needs :postgres
+    url = Castellan::TestServers.postgres_url.sub(%r{[^/?]+(?=\z|\?)}) { |name| "#{name}_second" }
+    files = { **MOUNTED, "app/models/article.rb" => "class Article < SecondRecord; end\n", "config/database.yml" => <<~YAML }
+      test:
+        primary: { adapter: sqlite3, database: library.sqlite3 }
+        second: { url: "#{url}" }
+    YAML
+    files["app/models/second_record.rb"] = <<~RUBY
+      class SecondRecord < ActiveRecord::Base
+        self.abstract_class = true
+        connects_to database: { writing: :second }
+      end
+    RUBY
+    %w[0 1].each do |eager|
+      output = run_app(<<~RUBY, files: files, "EAGER" => eager)
+        $stderr = $stdout; boot; Rails.application.reload_routes!; Rails.application.load_tasks
+        p get("/api/articles").status
+        Rake::Task["db:create"].invoke
+        Article.connection.create_table(:articles) { |table| table.text :title }
+        p get("/api/articles").status
+        ActiveRecord::Base.connection_handler.clear_all_connections!(:all)
+        Rake::Task["db:drop"].invoke
+      RUBY
+      assert_includes output, "checked with the first request, because a database does not answer"
+      assert_equal %w[503 200], output.scan(/^\d+$/)
+    end
+  end
+
+  # Else Rails had no routes until the next change.
+  def test_a_wrong_declaration_leaves_the_other_routes_while_code_reloads
+    wrong = { "app/resources/article_resource.rb" => "class ArticleResource < Castellan::Resource\n  model Article\n  attributes :titel\nend\n" }
+    wrong["config/routes.rb"] = <<~RUBY
+      Rails.application.routes.draw do
+        mount Castellan.app { resource ArticleResource } => "/api"
+        get "/other", to: ->(_env) { [200, {}, []] }
+      end
+    RUBY
+    output = run_app(<<~RUBY, files: wrong)
+      $stderr = $stdout; Rails.application.config.log_level = :fatal; Rails.application.config.consider_all_requests_local = true; table; boot
+      2.times { puts get("/api/articles").then { |response| [response.status, response.body[/did you mean title/]].join(" ") } }
+      p get("/other").status
+      File.write("app/resources/article_resource.rb", File.read("app/resources/article_resource.rb").sub("titel", "title"))
+      Rails.application.reloader.reload!
+      p get("/api/articles").status
+    RUBY
+    assert_includes output, "because there is an error, and Rails reloads code: ArticleResource attribute :titel"
+    assert_equal ["500 did you mean title", "500 did you mean title", "200", "200"], output.lines.last(4).map(&:chomp)
+  end
+
   # `rails routes` prints it.
   def test_an_app_that_is_inspected_shows_no_key
     key = "k" * 40

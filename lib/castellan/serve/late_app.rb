@@ -4,13 +4,26 @@ require "forwardable"
 
 module Castellan
   module Serve
-    # Builds an {App} with the first request, because its tables cannot be read yet. See {PendingMigrations}.
+    # Builds an {App} with the first request, because its tables cannot be read yet, or code has an error that
+    # Rails will reload. See {PendingMigrations}.
     #
     #   LateApp.new { resource UserResource }   # has the public methods of an {App}
     class LateApp
       extend Forwardable
 
       def_delegators :app, :route, :endpoint_of, :endpoints, :other_paths, :purge
+
+      # @param error [Exception] raised by a resource, which may be of another database than the primary one
+      # @return [String, nil] why its app can be built later; nil: raise the error
+      def self.reason(error)
+        text = error.message.lines.first&.chomp
+        if defined?(::ActiveRecord::ActiveRecordError) && error.is_a?(::ActiveRecord::ActiveRecordError) &&
+           Write::DatabaseError.unavailable?(error)
+          "a database does not answer: #{text}"
+        elsif defined?(::Rails::Application) && ::Rails.application&.config&.reloading_enabled?
+          "there is an error, and Rails reloads code: #{text}"
+        end
+      end
 
       def initialize(&block)
         @block = block
@@ -34,7 +47,7 @@ module Castellan
       # @return [Integer] see {App#cost}; 1 while the app cannot be built
       def cost(request, at: "")
         app.cost(request, at: at)
-      rescue StandardError
+      rescue StandardError, ScriptError
         1 # the response tells the error
       end
 

@@ -26,6 +26,7 @@ module Castellan
         "ActiveRecord::PreparedStatementCacheExpired" => :busy,
         "Sequel::SerializationFailure" => :busy, "Sequel::DatabaseLockTimeout" => :busy,
         "ActiveRecord::ConnectionNotEstablished" => :away, "ActiveRecord::ConnectionFailed" => :away,
+        "ActiveRecord::NoDatabaseError" => :away,
         "ActiveRecord::QueryCanceled" => :away, "Sequel::DatabaseConnectionError" => :away, "Sequel::DatabaseDisconnectError" => :away,
         "Sequel::PoolTimeout" => :away
       }.freeze
