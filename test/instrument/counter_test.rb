@@ -32,6 +32,14 @@ class CounterTest < Minitest::Test
     assert_equal 2, counter.queries
   end
 
+  # Rails does so in development, for each database.
+  def test_a_check_for_pending_migrations_is_not_counted
+    connection = ActiveRecordWorld::Base.connection
+    connection.execute("CREATE TABLE IF NOT EXISTS schema_migrations (version varchar PRIMARY KEY)")
+    counter = count { Castellan::PendingMigrations.send(:context, ActiveRecordWorld::Base.connection_pool, connection).get_all_versions }
+    assert_equal 0, counter.queries
+  end
+
   def test_queries_of_versions_are_counted
     counter = Castellan::Instrument::Counter.new
     text = Castellan::Versions::SQLiteTriggers.current(%w[users])

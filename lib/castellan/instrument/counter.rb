@@ -43,7 +43,8 @@ module Castellan
       # @return [Boolean] false for transactions, schema queries and connection commands
       def self.work?(fingerprint, name) = !OMITTED_NAMES.include?(name) && !fingerprint.match?(OMITTED)
 
-      OMITTED_NAMES = %w[SCHEMA TRANSACTION EXPLAIN].freeze
+      # Rails reads the migrations of each database in development.
+      OMITTED_NAMES = ["SCHEMA", "TRANSACTION", "EXPLAIN", "ActiveRecord::SchemaMigration Load"].freeze
       OMITTED = /\A(?:begin|commit|rollback|savepoint|release|set|show|pragma|explain|start\ transaction|reset|discard)\b|
                   \b(?:from|join)\ (?:pg_catalog\.|pg_(?!sleep\b)[a-z_]+|information_schema\.|sqlite_master|sqlite_schema|sqlite_temp)/x
       MOST_TEXTS = 5_000
