@@ -67,6 +67,11 @@ class ShardsTest < Minitest::Test
     end
     error = assert_raises(Castellan::ConfigurationError) { resource.render(model.dataset.server(:two)) }
     assert_includes error.message, "with_server(:two)"
+    elsewhere = Sequel::Model(database[:notices].server(:two))
+    model.many_to_one :copy, class: elsewhere, key: :id
+    related = Class.new(resource) { has_one :copy }
+    error = assert_raises(Castellan::ConfigurationError) { related.render(query: { "include" => "copy" }) }
+    assert_includes error.message, "with_server(:two)"
     assert_includes resource.render, "of default"
     assert_includes database.with_server(:two) { resource.render }, "of two"
     versions = Castellan::Versions::CommitVersions.new(Castellan::Store::MemoryStore.new)

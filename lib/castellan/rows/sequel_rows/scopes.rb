@@ -13,6 +13,7 @@ module Castellan
         def initialize(adapter, dataset)
           @dataset = dataset
           @own = dataset.opts[:from] if (dataset.opts.keys - USUAL).empty?
+          of_one_server(dataset)
           model = adapter.model
           super(adapter, Array(model.is_a?(Class) ? model.primary_key : adapter.primary_key))
         end
@@ -31,14 +32,11 @@ module Castellan
         def all = from(model)
 
         # @return [Boolean] whether the object can be passed to {Adapter#fetch}
-        # @raise [ConfigurationError] for a dataset with a server, because
-        #   related rows would come from another one
+        # @raise [ConfigurationError] for a dataset with a server, because related rows would come from another one
         def own?(object)
           return false unless object.is_a?(::Sequel::Dataset) && object.opts[:from] && !object.opts[:sql] && rows_of_model?(object)
-          return true if [nil, :default, :read_only].include?(object.opts[:server])
 
-          raise ConfigurationError, "a dataset of server #{object.opts[:server].inspect} cannot be read as rows: write the document " \
-                                    "inside DB.with_server(#{object.opts[:server].inspect}) { … } (Sequel's extension server_block)"
+          of_one_server(object)
         end
 
         # (see ActiveRecordRows::Scopes#reason)
@@ -158,6 +156,14 @@ module Castellan
         def default_context = (true unless database.pool.respond_to?(:pick_server, true))
 
         private
+
+        # @raise [ConfigurationError] for a dataset with a server; a model's own dataset may have one, too
+        def of_one_server(dataset)
+          return true if [nil, :default, :read_only].include?(dataset.opts[:server])
+
+          raise ConfigurationError, "a dataset of server #{dataset.opts[:server].inspect} cannot be read as rows: write the document " \
+                                    "inside DB.with_server(#{dataset.opts[:server].inspect}) { … } (Sequel's extension server_block)"
+        end
 
         def expressions?(dataset)
           selected = dataset.opts[:select]
