@@ -3,6 +3,7 @@
 require "timeout"
 require_relative "errors"
 require_relative "clock"
+require_relative "option_check"
 
 module Castellan
   # Stores bytes by key with a time to live. All stores implement these methods:

@@ -38,6 +38,16 @@ class ActiveSupportMemoryStoreTest < Minitest::Test
 end
 
 class ActiveSupportMemCacheStoreTest < Minitest::Test
+  def test_an_invalid_deadline_raises
+    cache = ActiveSupport::Cache::MemoryStore.new
+    [0, -1, nil, "1", Float::NAN].each do |wrong|
+      error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::ActiveSupportStore.new(cache, deadline: wrong) }
+      assert_includes error.message,
+                      "ActiveSupportStore deadline: must be seconds above 0, got #{wrong.inspect}; write for example deadline: 1"
+    end
+    assert Castellan::Store::ActiveSupportStore.new(cache, deadline: ActiveSupport::Duration.build(2))
+  end
+
   def test_a_cache_that_loads_with_marshal_raises
     cache = ActiveSupport::Cache::MemCacheStore.new("127.0.0.1:11211", protocol: :meta)
     error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::ActiveSupportStore.new(cache) }

@@ -75,6 +75,20 @@ class DirectoryStoreTest < Minitest::Test
     end
   end
 
+  def test_an_invalid_option_raises_and_creates_nothing
+    store
+    before = Dir.children(Dir.pwd)
+    { nil => "got nil", "" => 'got ""', Pathname("") => "got an instance of Pathname", 3 => "got 3" }.each do |wrong, message|
+      error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::DirectoryStore.new(wrong) }
+      assert_equal "Castellan::Store::DirectoryStore needs the path of a directory, #{message}; write for example " \
+                   "Castellan::Store::DirectoryStore.new(\"tmp/castellan\")", error.message
+    end
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::DirectoryStore.new(@directory, max_bytesize: "64") }
+    assert_includes error.message, "DirectoryStore max_bytesize: must be a whole number of bytes above 0, got \"64\"; write for example "
+    assert_equal before, Dir.children(Dir.pwd)
+    assert Castellan::Store::DirectoryStore.new(Pathname(@directory))
+  end
+
   def test_a_directory_that_cannot_be_created_raises
     error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::DirectoryStore.new(File.join(__FILE__, "x")) }
     assert_includes error.message, "cannot be made"

@@ -20,6 +20,17 @@ class MemcachedStoreTest < Minitest::Test
     assert_raises(Castellan::ConfigurationError) { Castellan::Store::MemcachedStore.new(address, namespace: "two words") }
   end
 
+  def test_an_invalid_option_raises
+    { { namespace: nil } => "namespace: must be a String of at most 40 printable ASCII characters, got nil; ",
+      { namespace: "é" } => "namespace: must be a String of at most 40 printable ASCII characters, got \"é\"; ",
+      { timeout: 0 } => "timeout: must be seconds above 0, got 0; write for example timeout: 0.05",
+      { timeout: Float::INFINITY } => "timeout: must be seconds above 0, got Infinity; ",
+      { max_bytesize: "1m" } => "max_bytesize: must be a whole number of bytes above 0, got \"1m\"; " }.each do |options, message|
+      error = assert_raises(Castellan::ConfigurationError, message) { Castellan::Store::MemcachedStore.new(address, **options) }
+      assert_includes error.message, "Castellan::Store::MemcachedStore #{message}"
+    end
+  end
+
   def test_a_lifetime_of_a_century_is_one_of_a_year
     store.write_multi({ key("a") => "1" }, ttl: 100 * 365 * 86_400)
     assert_equal({ key("a") => "1" }, store.read_multi([key("a")]))

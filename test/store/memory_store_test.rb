@@ -108,7 +108,11 @@ class MemoryStoreTest < Minitest::Test
   end
 
   def test_an_invalid_size_raises
-    assert_raises(Castellan::ConfigurationError) { Castellan::Store::MemoryStore.new(max_bytesize: 0) }
+    [0, -1, 1.5, nil, "64"].each do |wrong|
+      error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::MemoryStore.new(max_bytesize: wrong) }
+      assert_equal "Castellan::Store::MemoryStore max_bytesize: must be a whole number of bytes above 0, got #{wrong.inspect}; " \
+                   "write for example max_bytesize: 64 * 1024 * 1024", error.message
+    end
   end
 
   private

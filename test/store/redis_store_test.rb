@@ -58,6 +58,33 @@ class RedisStoreTest < Minitest::Test
     assert_includes message, "new_pool"
   end
 
+  def test_an_invalid_option_raises_without_the_password
+    url = "redis://:secret@127.0.0.1:1/0"
+    example = "write for example url: \"redis://localhost:6379/0\""
+    {
+      { url: "http://:secret@127.0.0.1" } => "url: must be a URL of redis://, rediss:// or unix://, got an instance of String; #{example}",
+      { url: "" } => "url: must be a URL of redis://, rediss:// or unix://, got an empty String; #{example}",
+      { url: 6379 } => "url: must be a URL of redis://, rediss:// or unix://, got an instance of Integer; #{example}",
+      { url: url, size: 0 } => "size: must be a whole number of connections above 0, got 0; write for example size: 5",
+      { url: url, size: "5" } => "size: must be a whole number of connections above 0, got \"5\"; ",
+      { url: url, timeout: 0 } => "timeout: must be seconds above 0, got 0; write for example timeout: 0.05",
+      { url: url, timeout: nil } => "timeout: must be seconds above 0, got nil; ",
+      { url: url, namespace: nil } => "namespace: must be a String, got nil; write for example namespace: \"api:\""
+    }.each do |options, message|
+      error = assert_raises(Castellan::ConfigurationError, message) { Castellan::Store::RedisStore.new(**options) }
+      assert_includes error.message, "Castellan::Store::RedisStore #{message}"
+      refute_includes error.message, "secret"
+    end
+  end
+
+  def test_a_client_together_with_the_options_of_a_pool_raises
+    client = RedisClient.config(url: "redis://127.0.0.1:1/0").new_client
+    { { url: "redis://127.0.0.1:1/0" } => "a client and url:", { size: 5 } => "a client and size:" }.each do |options, given|
+      error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::RedisStore.new(client, **options) }
+      assert_includes error.message, "takes either a client or url: and size:, got #{given}; give both to the client"
+    end
+  end
+
   private
 
   # The signal reaches the threads of the server one after the other.

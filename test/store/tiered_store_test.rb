@@ -60,7 +60,11 @@ class TieredStoreTest < Minitest::Test
   end
 
   def test_a_wrong_lifetime_raises
-    [0, -1, nil].each { |wrong| assert_raises(ArgumentError) { tiered(far, near_ttl: wrong) } }
+    [0, -1, nil, Float::INFINITY, "60"].each do |wrong|
+      error = assert_raises(Castellan::ConfigurationError) { tiered(far, near_ttl: wrong) }
+      assert_equal "Castellan::Store::TieredStore near_ttl: must be seconds above 0, got #{wrong.inspect}; " \
+                   "write for example near_ttl: 60", error.message
+    end
   end
 
   def setup

@@ -23,10 +23,11 @@ module Castellan
 
       # @param cache [ActiveSupport::Cache::Store] no MemCacheStore, which loads stored bytes with Marshal
       # @param deadline [Numeric] seconds for a whole operation
-      # @raise [ConfigurationError] for a MemCacheStore or any other object
+      # @raise [ConfigurationError] for a MemCacheStore or any other object, or unless deadline is above 0
       def initialize(cache, deadline: 1)
         unless cache.is_a?(ActiveSupport::Cache::Store)
-          raise ConfigurationError, "ActiveSupportStore needs an ActiveSupport::Cache::Store such as Rails.cache, got #{cache.inspect}"
+          raise ConfigurationError,
+                "ActiveSupportStore needs an ActiveSupport::Cache::Store such as Rails.cache, got #{OptionCheck.shown(cache)}"
         end
 
         @cache = cache
@@ -37,7 +38,7 @@ module Castellan
         end
 
         @leases = kinds.intersect?(LEASING)
-        @deadline = deadline
+        @deadline = OptionCheck.seconds(self.class, :deadline, deadline, 1)
         freeze
       end
 

@@ -23,14 +23,12 @@ module Castellan
       # @return [Integer] bytes
       attr_reader :max_bytesize
 
-      # @param directory [#to_s] created if missing; use it for nothing else
+      # @param directory [String, Pathname] created if missing; use it for nothing else
       # @param max_bytesize [Integer] bytes of all files; an entry larger than an eighth of it is not stored
-      # @raise [ConfigurationError] if the directory cannot be created or is world-writable
+      # @raise [ConfigurationError] if an option is invalid, or the directory cannot be created or is world-writable
       def initialize(directory, max_bytesize: 64 * 1024 * 1024)
-        @max_bytesize = Integer(max_bytesize)
-        raise ConfigurationError, "max_bytesize: must be above 0, got #{max_bytesize.inspect}" unless @max_bytesize.positive?
-
-        @directory = File.expand_path(directory.to_s).freeze
+        @max_bytesize = OptionCheck.whole(self.class, :max_bytesize, max_bytesize, "64 * 1024 * 1024", unit: "bytes")
+        @directory = File.expand_path(path_of(directory)).freeze
         FileUtils.mkdir_p(@directory, mode: 0o700)
         return unless File.stat(@directory).world_writable?
 
@@ -83,6 +81,14 @@ module Castellan
       def bytesize = files.sum { |file| File.size?(file).to_i }
 
       private
+
+      def path_of(directory)
+        path = directory.respond_to?(:to_path) ? directory.to_path : directory
+        return path if path.is_a?(String) && !path.empty?
+
+        raise ConfigurationError, "#{self.class} needs the path of a directory, got #{OptionCheck.shown(directory)}; write for example " \
+                                  "#{self.class}.new(\"tmp/castellan\")"
+      end
 
       # @return [Array(String, Integer), nil] bytes and expiry in nanoseconds
       def entry(key)

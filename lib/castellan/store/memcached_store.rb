@@ -45,11 +45,13 @@ module Castellan
       # @param timeout [Numeric] seconds for connecting, and for each read and write; raise it if the server
       #   is far away. A whole operation ends after {Store.deadline}
       # @param max_bytesize [Integer] the server's item size (`-I`)
-      # @raise [ConfigurationError] if the namespace or the client is invalid
+      # @raise [ConfigurationError] if an option or the client is invalid
       def initialize(servers = "127.0.0.1:11211", namespace: "", timeout: 0.05, max_bytesize: 1024 * 1024)
-        raise ConfigurationError, "namespace: must be at most 40 printable ASCII characters, got #{namespace.inspect}" \
-          unless namespace.match?(/\A[!-}]{0,40}\z/)
-
+        OptionCheck.check(self.class, :namespace, namespace, "a String of at most 40 printable ASCII characters", "\"api:\"") do
+          namespace.is_a?(String) && namespace.b.match?(/\A[!-}]{0,40}\z/)
+        end
+        OptionCheck.seconds(self.class, :timeout, timeout, 0.05)
+        OptionCheck.whole(self.class, :max_bytesize, max_bytesize, "1024 * 1024", unit: "bytes")
         @client = servers.is_a?(Dalli::Client) ? raw!(servers) : Dalli::Client.new(servers, client_options(timeout))
         @deadline = Store.deadline(timeout)
         @namespace = namespace.b.freeze

@@ -29,10 +29,9 @@ module Castellan
       attr_reader :max_bytesize
 
       # @param max_bytesize [Integer] bytes; an entry larger than an eighth of it is not stored
+      # @raise [ConfigurationError] unless it is above 0
       def initialize(max_bytesize: 64 * 1024 * 1024)
-        @max_bytesize = Integer(max_bytesize)
-        raise ConfigurationError, "max_bytesize: must be above 0, got #{max_bytesize.inspect}" unless @max_bytesize.positive?
-
+        @max_bytesize = OptionCheck.whole(self.class, :max_bytesize, max_bytesize, "64 * 1024 * 1024", unit: "bytes")
         @probation = {} # oldest first, as in @protected
         @protected = {}
         @most_protected = (@max_bytesize * PROTECTED_SHARE).to_i

@@ -27,22 +27,18 @@ module Castellan
 
       # @param client [RedisClient, RedisClient::Pooled, RedisClient::Cluster, #call, nil]
       # @param url [String, nil] redis://, rediss:// or unix://
-      # @param size [Integer] connections in the pool; as many as the process has threads
+      # @param size [Integer, nil] connections in the pool, by default 5; as many as the process has threads
       # @param timeout [Numeric] seconds for connecting, for each read and write, and for a connection of the
       #   pool; raise it if the server is far away. A whole operation ends after {Store.deadline}
       # @param namespace [String] key prefix
-      # @raise [ConfigurationError] without a URL and a client
-      def initialize(client = nil, url: nil, size: 5, timeout: 0.05, namespace: "")
+      # @raise [ConfigurationError] if an option is invalid, or unless there is either a URL or a client
+      def initialize(client = nil, url: nil, size: nil, timeout: 0.05, namespace: "")
         raise ConfigurationError, "RedisStore needs url: \"redis://…\" or a client of redis-client" unless client || url
-        unless client.nil? || (client.respond_to?(:call) && client.respond_to?(:pipelined))
-          raise ConfigurationError, "RedisStore needs a client with call and pipelined, such as " \
-                                    "RedisClient.config(url: …).new_pool(size: 5), got #{client.class}"
-        end
 
+        OptionCheck.seconds(self.class, :timeout, timeout, 0.05)
+        @client = client ? own(client, url, size) : pool(url, size || 5, timeout)
         @cluster = client.class.name.to_s.include?("Cluster")
-        @client = client || RedisClient.config(url: url, timeout: timeout, reconnect_attempts: 0)
-                                       .new_pool(size: size, timeout: timeout)
-        @namespace = namespace.b.freeze
+        @namespace = OptionCheck.check(self.class, :namespace, namespace, "a String", "\"api:\"") { namespace.is_a?(String) }.b.freeze
         @deadline = Store.deadline(timeout)
         freeze
       end
@@ -100,6 +96,26 @@ module Castellan
       end
 
       private
+
+      # Checks a client of the application.
+      def own(client, url, size)
+        unless client.respond_to?(:call) && client.respond_to?(:pipelined)
+          raise ConfigurationError, "RedisStore needs a client with call and pipelined, such as " \
+                                    "RedisClient.config(url: …).new_pool(size: 5), got #{client.class}"
+        end
+        return client unless url || size
+
+        raise ConfigurationError, "#{self.class} takes either a client or url: and size:, got a client and #{url ? "url:" : "size:"}; " \
+                                  "give both to the client, such as RedisClient.config(url: …).new_pool(size: 5)"
+      end
+
+      # The messages omit the URL, which may contain a password.
+      def pool(url, size, timeout)
+        OptionCheck.check(self.class, :url, url, "a URL of redis://, rediss:// or unix://", "\"redis://localhost:6379/0\"",
+                          given: OptionCheck.kind(url)) { url.is_a?(String) && url.b.match?(%r{\A(?:rediss?|unix)://}i) }
+        OptionCheck.whole(self.class, :size, size, 5, unit: "connections")
+        RedisClient.config(url: url, timeout: timeout, reconnect_attempts: 0).new_pool(size: size, timeout: timeout)
+      end
 
       def milliseconds(ttl) = [(ttl * 1000).ceil, 1].max
 

@@ -19,12 +19,8 @@ module Castellan
       # @param near [MemoryStore]
       # @param far [Object] the store that processes share, see {Store.for}
       # @param near_ttl [Numeric] lifetime of a near copy, in seconds
-      # @raise [ArgumentError] for a wrong near_ttl
-      # @raise [ConfigurationError] if near is not a MemoryStore, or far not a store
+      # @raise [ConfigurationError] if near is not a MemoryStore, far not a store, or near_ttl not above 0
       def initialize(near, far, near_ttl: 60)
-        Store.check_ttl(near_ttl)
-        raise ArgumentError, "near_ttl: must be seconds above 0, got nil" if near_ttl.nil?
-
         unless near.is_a?(MemoryStore)
           raise ConfigurationError, "the first store must be a MemoryStore, got #{Store.shown(near)}; " \
                                     "write TieredStore.new(MemoryStore.new, RedisStore.new(url: …))"
@@ -32,7 +28,7 @@ module Castellan
 
         @near = near
         @far = Store.for(far, "the second store")
-        @near_ttl = near_ttl
+        @near_ttl = OptionCheck.seconds(self.class, :near_ttl, near_ttl, 60)
         freeze
       end
 
