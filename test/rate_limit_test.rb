@@ -179,6 +179,23 @@ class RateLimitTest < Minitest::Test
     end
   end
 
+  def test_an_invalid_option_raises_with_an_example
+    name = "name: must be a String of printable ASCII without \" and \\, got "
+    cost = "cost: must be a whole number from 1 to 100 or callable, got "
+    log = "log: must respond to call, got "
+    {
+      { name: "" } => "#{name}\"\"; write for example name: \"api\"", { name: nil } => "#{name}nil; ", { name: :api } => "#{name}:api; ",
+      { name: "a\"b" } => name, { name: "a\\b" } => name, { name: "é" } => name, { name: "a\r\nb" } => name,
+      { cost: 0 } => "#{cost}0; write for example cost: 1", { cost: 101 } => "#{cost}101; ", { cost: 1.5 } => "#{cost}1.5; ",
+      { cost: nil } => "#{cost}nil; ", { cost: "1" } => "#{cost}\"1\"; ",
+      { log: Logger.new(nil) } => "#{log}an instance of Logger; write log: Rails.logger.method(:warn)", { log: :warn } => "#{log}:warn; "
+    }.each do |options, message|
+      error = assert_raises(Castellan::ConfigurationError, message) { limit(limit: 1, **options) }
+      assert_includes error.message, "Castellan::RateLimit #{message}"
+    end
+    assert limit(limit: 1, name: "the api, v1", cost: 100, log: Logger.new(nil).method(:warn))
+  end
+
   def test_rack_attack_may_be_required_after_castellan_outside_of_rails
     program = 'require "castellan"; require "rack/attack"; print Rack::Attack, defined?(Rails).inspect'
     assert_equal "Rack::Attacknil", Open3.capture2e(RbConfig.ruby, "-W0", "-rbundler/setup", "-I#{ROOT}/lib", "-e", program).first

@@ -25,7 +25,8 @@ module Castellan
   # store fails, requests pass.
   class RateLimit
     MOST_COST = 100
-    private_constant :MOST_COST
+    NAME = /\A[ !#-\[\]-~]+\z/ # a String of RFC 9651 without escapes
+    private_constant :MOST_COST, :NAME
 
     # The default cost of a request to {Castellan.app}: one, plus one for each included path and for each
     # hundred records of the page.
@@ -48,7 +49,7 @@ module Castellan
     #   limited
     # @param cost [Integer, #call] of a request, 1 to 100; a callable gets a Rack::Request; default: {COST}
     # @param store [Object, nil] see {Store.for}; nil: `Rack::Attack.cache.store`, in Rails its cache
-    # @param name [String] distinguishes several limits
+    # @param name [String] distinguishes several limits, also for clients; printable ASCII without " and \
     # @param log [#call, nil] called with a line when the store fails
     # @raise [ConfigurationError] if an option is invalid
     def initialize(app, limit:, period:, by: :address, cost: COST, store: nil, name: "default", log: nil)
@@ -57,9 +58,15 @@ module Castellan
       @limit = limit
       @period = period
       @by = %i[token address].include?(by) ? method(by) : by
-      @cost = cost
       refuse("by: must be :token, :address or callable, got #{by.inspect}") unless @by.respond_to?(:call)
 
+      @cost = OptionCheck.check(self.class, :cost, cost, "a whole number from 1 to #{MOST_COST} or callable", 1) do
+        cost.respond_to?(:call) || (cost.is_a?(Integer) && cost.between?(1, MOST_COST))
+      end
+      OptionCheck.check(self.class, :name, name, "a String of printable ASCII without \" and \\", "\"api\"") do
+        name.is_a?(String) && name.b.match?(NAME)
+      end
+      OptionCheck.log(self.class, log)
       @store = Store::FailSafe.new(store || default_store, log: log, effect: "requests are not counted")
       @name = "castellan #{name}"
       @policy = %("#{name}";q=#{limit};w=#{period})
