@@ -2,6 +2,8 @@
 
 require_relative "errors"
 require_relative "clock"
+require_relative "option_check"
+require_relative "store"
 
 module Castellan
   # Removes documents from proxies and CDNs when one of their records changes.
@@ -31,15 +33,15 @@ module Castellan
     #   an object with `purge(tags)` that raises on failure
     # @param again_after [Numeric, nil] seconds after which a purge is sent once more; nil: never
     # @param log [#call, nil] called with a line when a proxy fails; default: standard error
-    # @raise [ConfigurationError] if there is no proxy, or one does not respond to `purge`
+    # @raise [ConfigurationError] if an option is invalid, if there is no proxy, or if one does not respond to `purge`
     def initialize(source, proxies, again_after: 1, log: nil)
       @proxies = (proxies.is_a?(Array) ? proxies.dup : [proxies]).freeze
       wrong = @proxies.reject { |proxy| proxy.respond_to?(:purge) }
       refuse(wrong.empty? ? "an empty Array" : wrong.map(&:inspect).join(", ")) unless wrong.empty? && @proxies.any?
 
       @outbox = Outbox.new(source)
-      @again_after = again_after
-      @log = log || ->(line) { warn(line) }
+      @again_after = again_after && OptionCheck.seconds(self.class, :again_after, again_after, 1)
+      @log = OptionCheck.log(self.class, log) || ->(line) { warn(line) }
       @noting = @proxies.grep(Refresh)
       @noting.each { |proxy| proxy.keep_in(@outbox) }
     end
@@ -49,7 +51,11 @@ module Castellan
     # Idempotent. On SQLite, call it again after adding a column.
     # @param resources [Array<Class>]
     # @param tables [Array<String>] other tables that the resources' scopes and filters read
+    # @raise [ConfigurationError] without resources and tables
     def install(*resources, tables: [])
+      raise ConfigurationError, "Purge#install needs resources or tables:, such as PURGE.install(PostResource)" \
+        if resources.empty? && tables.empty?
+
       @outbox.install({ **tables.to_h { |table| [table, []] }, **Tags.tables(resources.map(&:definition)) })
     end
 

@@ -64,6 +64,48 @@ class PurgeApisTest < Minitest::Test
     end
   end
 
+  def test_an_invalid_option_of_a_proxy_raises_without_the_token
+    empty = "must be a String that is not empty, got"
+    {
+      [:Fastly, { service: nil }] => "Castellan::Purge::Fastly service: #{empty} nil; write for example service: \"SU1Z0isxPaozGVKXdv0eY\"",
+      [:Fastly, { token: nil }] => "Castellan::Purge::Fastly token: #{empty} nil; write for example token: ENV.fetch(\"FASTLY_TOKEN\")",
+      [:Fastly, { token: "" }] => "Castellan::Purge::Fastly token: #{empty} an empty String; ",
+      [:Fastly, { token: :secret }] => "Castellan::Purge::Fastly token: #{empty} an instance of Symbol; ",
+      [:Fastly, { timeout: 0 }] => "a proxy's timeout: must be seconds above 0, got 0; write for example timeout: 5",
+      [:Cloudflare, { zone: "" }] => "Castellan::Purge::Cloudflare zone: #{empty} \"\"; ",
+      [:Cloudflare, { token: nil }] => "Castellan::Purge::Cloudflare token: #{empty} nil; " \
+                                       "write for example token: ENV.fetch(\"CLOUDFLARE_TOKEN\")"
+    }.each do |(name, options), message|
+      valid = { token: "secret", name == :Fastly ? :service : :zone => "abc" }
+      error = assert_raises(Castellan::ConfigurationError, message) { Castellan::Purge.const_get(name).new(**valid, **options) }
+      assert_includes error.message, message
+      refute_includes error.message, "secret"
+    end
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Purge::Varnish.new("http://127.0.0.1", timeout: "2") }
+    assert_includes error.message, "a proxy's timeout: must be seconds above 0, got \"2\""
+  end
+
+  def test_the_middleware_needs_its_store
+    { nil => "nil", ->(_env) {} => "an instance of Proc", "redis://:secret@x" => "an instance of String" }.each do |wrong, got|
+      error = assert_raises(Castellan::ConfigurationError) { Castellan::Purge::Middleware.new(wrong) }
+      assert_includes error.message, "the store of Castellan::Purge::Middleware must be a store or Rails.cache, got #{got}; write "
+    end
+  end
+
+  def test_an_invalid_option_of_a_purge_raises
+    source = Class.new { def self.connection_pool; end }
+    proxy = Castellan::Purge::Varnish.new("http://127.0.0.1:6081")
+    { { again_after: 0 } => "again_after: must be seconds above 0, got 0; write for example again_after: 1",
+      { again_after: "1" } => "again_after: must be seconds above 0, got \"1\"; ",
+      { log: Logger.new(nil) } => "log: must respond to call, got an instance of Logger; write log: Rails.logger.method(:warn)" }
+      .each do |options, message|
+        error = assert_raises(Castellan::ConfigurationError, message) { Castellan::Purge.new(source, proxy, **options) }
+        assert_includes error.message, "Castellan::Purge #{message}"
+      end
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Purge.new(source, proxy, again_after: nil).install }
+    assert_equal "Purge#install needs resources or tables:, such as PURGE.install(PostResource)", error.message
+  end
+
   private
 
   def serve(&block)

@@ -19,7 +19,10 @@ module Castellan
       # @param token [String] an API token with the permission Cache Purge
       # @param url [String] of the API
       # @param timeout [Numeric] seconds for each request
+      # @raise [ConfigurationError] if an option is invalid
       def initialize(zone:, token:, url: "https://api.cloudflare.com", timeout: 5)
+        OptionCheck.text(self.class, :zone, zone, "\"023e105f4ecef8ad9ca31a8372d0c353\"")
+        OptionCheck.text(self.class, :token, token, "ENV.fetch(\"CLOUDFLARE_TOKEN\")", secret: true)
         @path = "/client/v4/zones/#{zone}/purge_cache"
         @fields = { "authorization" => "Bearer #{token}", "content-type" => "application/json" }
         @requests = Requests.new(url, seconds: timeout)

@@ -20,7 +20,10 @@ module Castellan
       #   while it fetches new ones
       # @param url [String] of the API
       # @param timeout [Numeric] seconds for each request
+      # @raise [ConfigurationError] if an option is invalid
       def initialize(service:, token:, soft: false, url: "https://api.fastly.com", timeout: 5)
+        OptionCheck.text(self.class, :service, service, "\"SU1Z0isxPaozGVKXdv0eY\"")
+        OptionCheck.text(self.class, :token, token, "ENV.fetch(\"FASTLY_TOKEN\")", secret: true)
         @path = "/service/#{service}/purge"
         @fields = { "fastly-key" => token, "content-type" => "application/json", "accept" => "application/json" }
         @fields["fastly-soft-purge"] = "1" if soft

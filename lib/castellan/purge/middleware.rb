@@ -7,8 +7,9 @@ module Castellan
     #   Castellan::Purge.new(ActiveRecord::Base, Castellan::Purge::Middleware.new(store))
     class Middleware
       # @param store [Object] the {Store} of the middleware, which the processes share
+      # @raise [ConfigurationError] unless it is a store
       def initialize(store)
-        @store = store
+        @store = Store.for(store, "the store of #{self.class}")
       end
 
       # @param tags [Array<String>]

@@ -11,10 +11,10 @@ module Castellan
     class Requests
       # @param url [String] of the proxy
       # @param seconds [Numeric] timeout of a request
-      # @raise [ConfigurationError] if the URL is not one of http or https
+      # @raise [ConfigurationError] if the URL is not one of http or https, or the seconds are not above 0
       def initialize(url, seconds:)
         @uri = url.to_s.match?(%r{\Ahttps?://}) && URI.parse(url)
-        @seconds = seconds
+        @seconds = OptionCheck.seconds("a proxy's", :timeout, seconds, 5)
         raise ConfigurationError, "a proxy's URL is such as \"http://127.0.0.1:6081\", got #{url.inspect}" unless @uri
       end
 
