@@ -3,6 +3,7 @@
 require_relative "errors"
 require_relative "config"
 require_relative "clock"
+require_relative "option_check"
 require_relative "bounded_cache"
 require_relative "store"
 require_relative "cache"
@@ -75,8 +76,9 @@ module Castellan
       # @param tags [Array<String>]
       # @param store [Object, nil] see {purge}
       # @return [Boolean] see {purge}
+      # @raise [ConfigurationError] without a tag, and as {purge}
       def purge_tags(*tags, store: nil)
-        keys = tags.flatten.map { |tag| Storage.tag_key(tag.to_s) }
+        keys = SurrogateTags.purged(tags)
         storages(store).map { |storage| storage.invalidate_tags(keys) }.all?
       end
 
@@ -121,6 +123,7 @@ module Castellan
     # @raise [ConfigurationError] if an option is invalid
     def initialize(app, store: nil, log: nil, **options, &condition)
       @app = app
+      OptionCheck.log(HTTPCache, log)
       @options = CacheOptions.new(**options)
       @condition = condition
       @storage = Storage.new(store || Store::MemoryStore.new, log: log, clock: @options.clock)
@@ -158,7 +161,7 @@ module Castellan
 
     # See {HTTPCache.purge_tags}.
     def purge_tags(*tags)
-      @storage.invalidate_tags(tags.flatten.map { |tag| Storage.tag_key(tag.to_s) })
+      @storage.invalidate_tags(SurrogateTags.purged(tags))
     end
 
     private

@@ -31,7 +31,7 @@ module Castellan
     # @param log [#call, nil] called with a line when the store fails
     # @param compress [Array<String>, nil] content codings in which documents are also stored: "br", "zstd",
     #   "gzip"; nil: gzip, plus the other two if the gems brotli and zstd-ruby are installed; []: none
-    # @raise [ConfigurationError] if store:, versions: or compress: is invalid
+    # @raise [ConfigurationError] if an option is invalid
     def initialize(store:, versions:, revision: nil, log: nil, compress: nil)
       unless versions.respond_to?(:current)
         raise ConfigurationError, "versions: must have the method current, got #{Store.shown(versions)}; " \
@@ -42,7 +42,7 @@ module Castellan
       @exact = versions.is_a?(Versions::NotifiedVersions) ? versions.exact : versions
       @of_one_database = versions.respond_to?(:of?)
       @revision = Revision.new(revision)
-      store = Store::FailSafe.new(store, log: log)
+      store = Store::FailSafe.new(store, log: OptionCheck.log("Castellan.keep", log))
       @memory = store.memory
       @layer = Cache::DocumentLayer.new(store: store)
       @forms = Cache::DocumentLayer.new(store: store, name: :form)

@@ -89,8 +89,18 @@ class HTTPCacheStatusTest < Minitest::Test
 
   # option, value, a part of the message
   [
-    [:max_body, 0, "max_body: must be an Integer of bytes above 0, got 0"], [:max_body, "1", "max_body: 1_048_576"],
-    [:keep, -1, "keep: must be a number that is not negative, got -1"], [:heuristic, "x", "heuristic: must be"],
+    [:max_body, 0, "max_body: must be a whole number of bytes above 0, got 0"], [:max_body, "1", "max_body: 1_048_576"],
+    [:keep, -1, "keep: must be seconds, 0 or more, got -1; write for example keep: 86_400"], [:keep, Float::INFINITY, "got Infinity"],
+    [:heuristic, "x", "heuristic: must be a share of the time since Last-Modified, 0 or more, or false, got \"x\"; " \
+                      "write for example heuristic: 0.1"],
+    [:longest_heuristic, nil, "longest_heuristic: must be seconds, 0 or more, got nil; write for example longest_heuristic: 86_400"],
+    [:wait, Float::NAN, "wait: must be seconds, 0 or more, got NaN; write for example wait: 10"],
+    [:cache_status, :on, "cache_status: must be true, false or :debug, got :on; write for example cache_status: true"],
+    [:cache_status, nil, "cache_status: must be true, false or :debug, got nil"],
+    [:client_directives, :no, "client_directives: must be true or false, got :no; write for example client_directives: true"],
+    [:targeted, "a b", "targeted: must be names of response fields, got \"a b\"; write for example targeted: [\"CDN-Cache-Control\"]"],
+    [:only, [], "only: must be path prefixes that begin with a slash, or nil for all paths, got []; write for example only: [\"/api\"]"],
+    [:log, :warn, "Castellan::HTTPCache log: must respond to call, got :warn; write log: Rails.logger.method(:warn)"],
     [:set_cookie, :always, "set_cookie: must be :refuse or :explicit, got :always"], [:only, "api", "only: must be path prefixes"],
     [:except, [1], "except: must be path prefixes"],
     [:vary, "*", "vary: must be names of request fields, got \"*\""], [:vary, ["a b"], "vary: [\"Accept\"]"],

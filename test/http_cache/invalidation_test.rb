@@ -192,6 +192,18 @@ class HTTPCacheInvalidationTest < Minitest::Test
     assert_includes error.message, "https://example.com/posts"
   end
 
+  def test_purge_without_a_url_or_a_tag_raises_with_an_example
+    cache = Castellan::HTTPCache.new(->(_env) { [200, {}, []] })
+    url = "write for example HTTPCache.purge(\"https://example.com/posts\")"
+    tags = "write for example HTTPCache.purge_tags(\"post-1\")"
+    [Castellan::HTTPCache, cache].each do |target|
+      { -> { target.purge(nil) } => "got nil; #{url}", -> { target.purge(7) } => "got 7; #{url}",
+        -> { target.purge_tags } => "got []; #{tags}", -> { target.purge_tags(nil) } => "got [nil]; #{tags}",
+        -> { target.purge_tags([]) } => "got [[]]; #{tags}", -> { target.purge_tags("a", "") } => "got [\"a\", \"\"]; #{tags}" }
+        .each { |call, message| assert_includes assert_raises(Castellan::ConfigurationError, &call).message, message }
+    end
+  end
+
   { "surrogate-key" => "posts post-1", "xkey" => "posts, post-1", "cache-tag" => "posts,post-1" }.each do |field, value|
     define_method("test_purge_tags deletes responses with #{field}") do
       world = Castellan::CachedApplication.new { |env| [200, { "cache-control" => "max-age=60", field => env["PATH_INFO"] == "/a" ? value : "other" }, ["x"]] }

@@ -60,6 +60,14 @@ class AcceptedStoresTest < Minitest::Test
     refute_includes error.message, "secret"
   end
 
+  def test_a_logger_without_call_raises_with_the_correction
+    logger = Logger.new(nil)
+    options = { store: Castellan::Store::MemoryStore.new, versions: self.class.versions }
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Keeper.new(**options, log: logger) }
+    assert_equal "Castellan.keep log: must respond to call, got an instance of Logger; write log: Rails.logger.method(:warn)", error.message
+    assert Castellan::Keeper.new(**options, log: logger.method(:warn))
+  end
+
   def test_versions_without_current_raise_with_the_correction
     { nil => "got nil", ActiveRecord::Base => "got ActiveRecord::Base", Castellan::Versions::ExactVersions => "got Castellan::Versions::",
       "posts" => "got an instance of String" }.each do |given, message|

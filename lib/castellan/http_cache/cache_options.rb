@@ -17,16 +17,16 @@ module Castellan
       def initialize(max_body: 4 * 1024 * 1024, keep: 86_400, heuristic: 0.1, longest_heuristic: 86_400, set_cookie: :refuse,
                      client_directives: true, targeted: %w[CDN-Cache-Control], vary: [], cache_status: true,
                      wait: 10, clock: Clock, only: nil, except: nil)
-        @max_body = whole(:max_body, max_body)
-        @keep = number(:keep, keep)
-        @heuristic = heuristic && number(:heuristic, heuristic)
-        @longest_heuristic = number(:longest_heuristic, longest_heuristic)
-        @set_cookie = SET_COOKIE.include?(set_cookie) ? set_cookie : refuse(:set_cookie, set_cookie, ":refuse or :explicit", ":refuse")
-        @client_directives = client_directives
-        @targeted_fields = Array(targeted).map { |name| name.to_s.downcase.freeze }.freeze
-        @vary = names(:vary, vary)
-        @cache_status = cache_status
-        @wait = number(:wait, wait)
+        @max_body = OptionCheck.whole(HTTPCache, :max_body, max_body, "1_048_576", unit: "bytes")
+        @keep = seconds(:keep, keep, "86_400")
+        @heuristic = heuristic && number(:heuristic, heuristic, "a share of the time since Last-Modified, 0 or more, or false", "0.1")
+        @longest_heuristic = seconds(:longest_heuristic, longest_heuristic, "86_400")
+        @set_cookie = one_of(:set_cookie, set_cookie, SET_COOKIE, ":refuse or :explicit")
+        @client_directives = one_of(:client_directives, client_directives, [true, false], "true or false")
+        @targeted_fields = names(:targeted, targeted, "response fields", "CDN-Cache-Control")
+        @vary = names(:vary, vary, "request fields", "Accept").sort.freeze
+        @cache_status = one_of(:cache_status, cache_status, [true, false, :debug], "true, false or :debug")
+        @wait = seconds(:wait, wait, "10")
         @clock = clock
         @only = prefixes(:only, only)
         @except = prefixes(:except, except)
@@ -60,30 +60,29 @@ module Castellan
         return if value.nil?
 
         paths = Array(value)
-        return paths.map { |path| path.dup.freeze }.freeze if paths.all? { |path| path.is_a?(String) && path.start_with?("/") }
-
-        refuse(name, value, "path prefixes that begin with a slash", "[\"/api\"]")
+        check(name, value, "path prefixes that begin with a slash, or nil for all paths", "[\"/api\"]") do
+          paths.all? { |path| path.is_a?(String) && path.start_with?("/") } && (paths.any? || name == :except)
+        end
+        paths.map { |path| path.dup.freeze }.freeze
       end
 
-      def names(name, value)
-        names = Array(value).map { |field| field.to_s.downcase.freeze }
-        return names.uniq.sort.freeze if names.all? { |field| field.match?(NAME) && field != "*" }
-
-        refuse(name, value, "names of request fields", "[\"Accept\"]")
+      def names(name, value, type, example)
+        names = Array(value).map { |field| field.to_s.downcase.freeze }.uniq.freeze
+        check(name, value, "names of #{type}", [example].inspect) { names.all? { |field| field.match?(NAME) && field != "*" } }
+        names
       end
 
-      def whole(name, value)
-        value.is_a?(Integer) && value.positive? ? value : refuse(name, value, "an Integer of bytes above 0", "1_048_576")
+      def one_of(name, value, values, type)
+        check(name, value, type, values.first.inspect) { values.include?(value) }
       end
 
-      def number(name, value)
-        value.is_a?(Numeric) && !value.negative? ? value : refuse(name, value, "a number that is not negative", "10")
+      def seconds(name, value, example) = number(name, value, "seconds, 0 or more", example)
+
+      def number(name, value, type, example)
+        check(name, value, type, example) { OptionCheck.number?(value) && !value.negative? }
       end
 
-      def refuse(name, value, type, example)
-        raise ConfigurationError, "Castellan::HTTPCache #{name}: must be #{type}, got #{value.inspect[0, 100]}; write for example " \
-                                  "#{name}: #{example}"
-      end
+      def check(...) = OptionCheck.check(HTTPCache, ...)
     end
   end
 end

@@ -50,11 +50,12 @@ module Castellan
       # @param url [String] "https://example.com/posts?page=2"
       # @return [String] the key of its URI
       def self.key(url)
-        url = url.b.gsub(/[\x80-\xff]/n) { |byte| format("%%%02X", byte.ord) } unless url.ascii_only? # as clients send it
-        scheme, authority, rest = url.match(%r{\A(https?)://([^/?#]+)([^#]*)}i)&.captures
+        text = url.is_a?(String) ? url : ""
+        text = text.b.gsub(/[\x80-\xff]/n) { |byte| format("%%%02X", byte.ord) } unless text.ascii_only? # as clients send it
+        scheme, authority, rest = text.match(%r{\A(https?)://([^/?#]+)([^#]*)}i)&.captures
         unless scheme
-          raise ConfigurationError,
-                "an absolute URL such as \"https://example.com/posts\" is needed, got #{url.inspect[0, 200]}"
+          raise ConfigurationError, "an absolute URL such as \"https://example.com/posts\" is needed, got #{OptionCheck.shown(url)}; " \
+                                    "write for example HTTPCache.purge(\"https://example.com/posts\")"
         end
 
         scheme = scheme.downcase

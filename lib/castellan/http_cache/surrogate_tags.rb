@@ -24,6 +24,17 @@ module Castellan
         (surrogate_keys(fields).map { |name| Storage.tag_key(name) } + groups(fields["cache-groups"], origin)).uniq
       end
 
+      # @param tags [Array<String, Array<String>>] the arguments of {HTTPCache.purge_tags}
+      # @return [Array<String>] keys of their entries in the store
+      # @raise [ConfigurationError] without a tag
+      def purged(tags)
+        names = tags.flatten.map(&:to_s)
+        return names.map { |name| Storage.tag_key(name) } unless names.empty? || names.include?("")
+
+        raise ConfigurationError, "HTTPCache.purge_tags needs tags, got #{OptionCheck.shown(tags)}; write for example " \
+                                  "HTTPCache.purge_tags(\"post-1\")"
+      end
+
       # @param value [String, Array<String>, nil] Cache-Groups or Cache-Group-Invalidation
       # @return [Array<String>]
       def groups(value, origin)
