@@ -22,6 +22,28 @@ class HTTPCacheStatusTest < Minitest::Test
     assert_equal "Castellan; detail=only-if-cached", world.get("/", { "Cache-Control" => "only-if-cached" }).note
   end
 
+  # Options of the cache, fields of the first request, fields of the second, its note after a purge of the tag.
+  [
+    [{}, {}, {}, "uri-miss"], [{}, { "HTTP_X_REWRITE_URL" => "/b" }, { "HTTP_X_REWRITE_URL" => "/b" }, "uri-miss"],
+    [{ vary: ["Accept"] }, { "HTTP_ACCEPT" => "a" }, { "HTTP_ACCEPT" => "a" }, "miss"],
+    [{ vary: ["Accept"] }, { "HTTP_ACCEPT" => "a" }, { "HTTP_ACCEPT" => "b" }, "vary-miss"]
+  ].each do |options, first, second, reason|
+    define_method("test_RFC 9211 §2.2: after a purge of #{first} by its tag, #{second} is a #{reason}") do
+      world = Castellan::CachedApplication.new(**options) { [200, { **FRESH, "surrogate-key" => "a" }, ["x"]] }
+      world.get("/", {}, env: first)
+      world.cache.purge_tags("a")
+      world.later(1)
+      assert_match(/\ACastellan; fwd=#{reason}(; stored)?\z/, world.get("/", {}, env: second).note)
+    end
+  end
+
+  def test_a_response_for_other_forwarding_fields_is_no_vary_miss
+    world = Castellan::CachedApplication.new { [200, FRESH.dup, ["x"]] }
+    [{}, { "HTTP_X_REWRITE_URL" => "/b" }, { "HTTP_X_REWRITE_URL" => "/c" }].each do |env|
+      assert_match(/fwd=uri-miss/, world.get("/", {}, env: env).note)
+    end
+  end
+
   def test_each_response_publishes_one_event
     fails = false
     world = Castellan::CachedApplication.new do |env|

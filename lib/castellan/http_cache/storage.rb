@@ -81,8 +81,7 @@ module Castellan
         return find_variant(request, seen, bytes, places, values) if seen.start_with?(INDEX)
 
         stored = request.context.empty? ? valid(load(request.key, seen)) : nil
-        reason = request.context.empty? ? "uri-miss" : "vary-miss"
-        Found.new(stored, stored && request.key, seen, reason, NONE)
+        Found.new(stored, stored && request.key, seen, "uri-miss", NONE)
       end
 
       # @param request [ClientRequest]
@@ -211,13 +210,21 @@ module Castellan
         index = index(request.key, seen)
         values = @store.read_multi(places = places(request, index)) unless seen == bytes
         found = places.filter_map do |key|
-          stored = valid(load(key, values[key])) and Found.new(stored, key, seen, "vary-miss", index.lists[places.index(key)])
+          stored = valid(load(key, values[key])) and Found.new(stored, key, seen, nil, index.lists[places.index(key)])
         end
-        return found.first || Found.new(nil, nil, seen, "vary-miss", index.lists.flatten.uniq) if found.size < 2
+        return found.first || Found.new(nil, nil, seen, miss(index, values, places), index.lists.flatten.uniq) if found.size < 2
 
         preferred = found.max_by { |one| preference(one.stored) }
         preferred.others = found.reject { |one| one.equal?(preferred) }
         preferred
+      end
+
+      # RFC 9211 §2.2: "vary-miss" is for stored responses that Vary excludes; "miss" if their number is unknown,
+      # because the one that matches was invalidated.
+      def miss(index, values, places)
+        return "uri-miss" if index.lists.all?(&:empty?)
+
+        places.any? { |key| values.key?(key) } ? "miss" : "vary-miss"
       end
 
       # Prefers complete responses, the newest, and one with Vary to one without: applications forget Vary in
