@@ -207,7 +207,10 @@ class CacheDocumentLayerTest < Minitest::Test
 
   def test_an_invalid_lifetime_raises_at_once
     assert_raises(ArgumentError) { documents(lease_ttl: 0) }
-    [0, -1, "60", :x].each { |wrong| assert_raises(ArgumentError) { Castellan::Cache::Freshness.new(expires_in: wrong) } }
+    [0, -1, "60", :x, Float::INFINITY, Float::NAN].each do |wrong|
+      error = assert_raises(ArgumentError) { Castellan::Cache::Freshness.new(expires_in: wrong) }
+      assert_equal "expires_in: must be seconds above 0 or nil, got #{wrong.inspect}", error.message
+    end
   end
 
   def test_many_threads_and_keys_always_get_their_own_bytes

@@ -124,6 +124,9 @@ module ApplicationCacheContract
     refused("UTF-8") { @cache.fetch("x", depends_on: "tags") { "ü".encode("ISO-8859-1") } }
     refused("needs a block") { @cache.fetch("x", depends_on: "tags") }
     refused("expires_in: must be") { @cache.fetch("x", expires_in: 0) { "" } }
+    refused("stale_if_error: must be seconds above 0 or nil, got Infinity") do
+      @cache.fetch("x", depends_on: "tags", stale_if_error: Float::INFINITY) { "" }
+    end
   end
 
   def test_switched_off_it_computes

@@ -98,7 +98,8 @@ class KeeperKindsTest < Minitest::Test
 
   def test_wrong_declarations_are_refused
     { "cache :notify is not known" => -> { resource(:WrongTagResource) { cache :notify } },
-      "write seconds above 0" => -> { resource(:ZeroTagResource) { cache :exact, stale_if_error: 0 } } }.each do |text, mistake|
+      "write seconds above 0" => -> { resource(:ZeroTagResource) { cache :exact, stale_if_error: 0 } },
+      "Infinity: write seconds above 0" => -> { resource(:LongTagResource) { cache :exact, expires_in: 1 / 0.0 } } }.each do |text, mistake|
       assert_includes assert_raises(Castellan::DeclarationError, &mistake).message, text
     end
   end

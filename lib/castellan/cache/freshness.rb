@@ -34,7 +34,9 @@ module Castellan
 
       def seconds(name, value)
         return if value.nil?
-        return value.to_f if (value.is_a?(Numeric) || value.respond_to?(:to_f)) && !value.is_a?(String) && value.to_f.positive?
+
+        seconds = value.to_f if value.respond_to?(:to_f) && !value.is_a?(String)
+        return seconds if seconds&.positive? && seconds.finite?
 
         raise ArgumentError, "#{name}: must be seconds above 0 or nil, got #{value.inspect[0, 60]}"
       end

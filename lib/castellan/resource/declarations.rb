@@ -155,7 +155,7 @@ module Castellan
 
       def seconds(name, value, location)
         return if value.nil?
-        return value.to_f if !value.is_a?(String) && value.respond_to?(:to_f) && value.to_f.positive?
+        return value.to_f if !value.is_a?(String) && value.respond_to?(:to_f) && value.to_f.positive? && value.to_f.finite?
 
         refuse("cache #{name}: #{value.inspect}: write seconds above 0, such as #{name}: 60", location)
       end
