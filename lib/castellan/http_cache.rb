@@ -4,6 +4,7 @@ require_relative "errors"
 require_relative "config"
 require_relative "clock"
 require_relative "option_check"
+require_relative "short_inspect"
 require_relative "bounded_cache"
 require_relative "store"
 require_relative "cache"
@@ -22,6 +23,8 @@ module Castellan
   # `private`, `no-store`, responses with Set-Cookie or for which a session was used, and those to requests
   # with Authorization unless they permit it. docs/http.md describes every option and every section of the RFCs.
   class HTTPCache
+    include ShortInspect
+
     SAFE = %w[GET HEAD OPTIONS TRACE PROPFIND REPORT SEARCH QUERY].freeze
     UNSHARED_SECONDS = 10
     UNFILLED_SECONDS = 3_600

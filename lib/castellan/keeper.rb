@@ -2,6 +2,8 @@
 
 require_relative "active_record_thread"
 require_relative "call_site"
+require_relative "option_check"
+require_relative "short_inspect"
 require_relative "document"
 require_relative "cache"
 require_relative "versions"
@@ -15,6 +17,8 @@ module Castellan
   # The version is read before the data, so cached bytes are never older than their key and need no
   # invalidation. A document is not cached if its tables or their version are unknown.
   class Keeper
+    include ShortInspect
+
     # Bytes; statements of longer shapes are not memoized, because clients write the filters.
     LONGEST_SHAPE = 4_096
     SPLICED = %w[gzip].freeze # the only coding whose pieces can be joined around values

@@ -4,6 +4,7 @@ require "timeout"
 require_relative "errors"
 require_relative "clock"
 require_relative "option_check"
+require_relative "short_inspect"
 
 module Castellan
   # Stores bytes by key with a time to live. All stores implement these methods:

@@ -54,6 +54,16 @@ class AcceptedStoresTest < Minitest::Test
     end
   end
 
+  def test_caches_and_stores_are_inspected_by_their_class
+    memory = Castellan::Store::MemoryStore.new
+    memory.write_multi({ "a" => "bytes" })
+    keeper = Castellan::Keeper.new(store: memory, versions: self.class.versions)
+    [memory, Castellan::Store::FailSafe.new(memory), Castellan::Store::TieredStore.new(memory, memory), Castellan::Store.for(cache),
+     keeper, keeper.application_cache, Castellan::HTTPCache.new(APPLICATION, store: memory)].each do |object|
+      assert_equal "#<#{object.class}>", object.inspect
+    end
+  end
+
   def test_the_password_of_a_url_is_not_in_the_message
     error = assert_raises(Castellan::ConfigurationError) { TAKERS["Castellan.keep"].call("redis://:secret@127.0.0.1") }
     assert_includes error.message, "got an instance of String"

@@ -12,6 +12,8 @@ module Castellan
     # name every table in `depends_on:`, and everything else (viewer, locale, parameters) in the key or
     # `vary:`.
     class ApplicationCache
+      include ShortInspect
+
       BINARY = "b"
       TEXT = "t"
       PARTS = [String, Symbol, Integer, true, false, nil].freeze

@@ -16,6 +16,8 @@ module Castellan
     # document is then computed twice. Only the application may write to the directory of a FileStore, because
     # Rails loads the files with Marshal.
     class ActiveSupportStore
+      include ShortInspect
+
       # Rails caches whose `unless_exist: true` is atomic for all clients.
       LEASING = %w[MemoryStore RedisCacheStore].freeze
       RAW = { raw: true, compress: false }.freeze

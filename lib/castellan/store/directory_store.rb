@@ -15,6 +15,8 @@ module Castellan
     # (temporary file, then rename). The directory and its files are private to the user (0700, 0600);
     # symbolic links are not followed.
     class DirectoryStore
+      include ShortInspect
+
       MAGIC = "CD\x03\x00".b.freeze
       HEAD = "a4Q>Q>" # magic bytes, expiry (nanoseconds since 1970, 0: never), size of the value
       HEAD_BYTESIZE = 20

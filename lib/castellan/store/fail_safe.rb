@@ -12,6 +12,8 @@ module Castellan
     # thread tries it again, while the others go on skipping it. Leases are released even then, because other
     # processes wait for them. Only {StoreError} is rescued; other errors are bugs of the store.
     class FailSafe
+      include ShortInspect
+
       REST = 10
       LONGEST_REST_NS = 5_000_000_000
       OUTAGE_NS = 10_000_000_000 # a failure with the same message within this time belongs to the same outage

@@ -34,6 +34,8 @@ module Castellan
     # that was interrupted in the middle of a response can return another key's value (dalli#956), which then
     # counts as a miss. Counters have no checksum, because memcached increments only numbers.
     class MemcachedStore
+      include ShortInspect
+
       PLAIN = /\A[!-}]{1,200}\z/ # without "~", the prefix of digested keys
       MARK = "\x01".b.freeze # first byte of values with a checksum; counters start with a digit
       LONGEST = 365 * 86_400 # seconds; memcached takes no time after 2038

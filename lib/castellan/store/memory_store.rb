@@ -16,6 +16,8 @@ module Castellan
     # Each process has its own store, so each computes a document once, and a deletion affects only this
     # process; to share values, use a RedisStore or MemcachedStore.
     class MemoryStore
+      include ShortInspect
+
       # @return [Integer] bytes per entry besides its key and value (two objects, a hash slot); counted in
       #   {#bytesize}
       OVERHEAD = 200

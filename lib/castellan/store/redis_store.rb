@@ -22,6 +22,8 @@ module Castellan
     # default its memory is unlimited. A cluster reads and deletes key by key in one pipeline, because MGET
     # and UNLINK must not cross slots.
     class RedisStore
+      include ShortInspect
+
       COMPARE_AND_DELETE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end"
       private_constant :COMPARE_AND_DELETE
 

@@ -11,6 +11,8 @@ module Castellan
     # shared store. Use it for documents, whose keys contain a version: under another key, such as a
     # profile's, a near copy may be older than the value that another process has written.
     class TieredStore
+      include ShortInspect
+
       SMALL = 128 # bytes
 
       # @return [Object] the store of this process
