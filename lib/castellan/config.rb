@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "errors"
+require_relative "option_check"
 
 # Holds the settings of the library.
 # With `CASTELLAN=off` in the environment, all instruments, middlewares and caches are off, but documents are
@@ -25,7 +26,15 @@ module Castellan
     end
 
     # @param revision [String, #call, nil] in Rails `config.castellan.revision`
-    attr_writer :revision
+    # @raise [ConfigurationError] for any other value, and for an empty String
+    def revision=(revision)
+      unless revision.nil? || revision.respond_to?(:call) || (revision.is_a?(String) && !revision.empty?)
+        raise ConfigurationError, "Castellan.revision must be a String that is not empty, callable or nil, " \
+                                  "got #{OptionCheck.shown(revision)}; write for example Castellan.revision = ENV[\"GIT_COMMIT\"]"
+      end
+
+      @revision = revision
+    end
 
     # @return [Boolean] whether the records of a document load each association together, unless the document,
     #   its resource or its serializer sets it; true by default, false with `CASTELLAN=off`

@@ -50,7 +50,7 @@ module Castellan
       @memory = store.memory
       @layer = Cache::DocumentLayer.new(store: store)
       @forms = Cache::DocumentLayer.new(store: store, name: :form)
-      @codings = (compress ? Cache::Compression.check(compress) : Cache::Compression.available).freeze
+      @codings = (compress.nil? ? Cache::Compression.available : Cache::Compression.check(compress)).freeze
       forget_requests
       @viewer_values = BoundedCache.new(limit: MOST_VIEWERS)
       @whole_tables = BoundedCache.new # dependencies by table

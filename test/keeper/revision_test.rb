@@ -79,11 +79,24 @@ class RevisionTest < Minitest::Test
     assert_equal "mine", Castellan::Keeper::Revision.new("mine").to_s
     Castellan.revision = -> { "configured" }
     assert_equal "configured", Castellan::Keeper::Revision.new.to_s
-    Castellan.revision = 12
+    Castellan.revision = -> { 12 }
     error = assert_raises(Castellan::ConfigurationError) { Castellan::Keeper::Revision.new }
-    assert_includes error.message, "revision: must be a String, such as a commit, got 12"
+    assert_equal "Castellan.revision, in Rails config.castellan.revision, must be a String or nil, got 12; " \
+                 "write for example config.castellan.revision = ENV[\"GIT_COMMIT\"]", error.message
   ensure
     Castellan.revision = nil
+  end
+
+  def test_a_revision_is_checked_when_it_is_set
+    { 12 => "12", "" => '""', :main => ":main" }.each do |wrong, got|
+      error = assert_raises(Castellan::ConfigurationError) { Castellan.revision = wrong }
+      assert_equal "Castellan.revision must be a String that is not empty, callable or nil, got #{got}; " \
+                   "write for example Castellan.revision = ENV[\"GIT_COMMIT\"]", error.message
+      error = assert_raises(Castellan::ConfigurationError) { Castellan::Keeper::Revision.new(wrong) }
+      assert_equal "Castellan.keep revision: must be a String that is not empty, got #{got}; " \
+                   "write for example revision: ENV[\"GIT_COMMIT\"]", error.message
+    end
+    assert_nil Castellan.revision
   end
 
   def test_code_that_was_reloaded_serves_nothing_of_before

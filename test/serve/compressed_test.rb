@@ -201,10 +201,11 @@ class CompressedTest < Minitest::Test
     assert_equal "gzip", get("/articles", "br, gzip")["content-encoding"]
     Castellan.keep(store: @store, versions: @versions, compress: [])
     assert_equal [nil, "accept, authorization"], get("/articles", "br, gzip").headers.values_at("content-encoding", "vary")
-    message = assert_raises(Castellan::ConfigurationError) {
-      Castellan.keep(store: @store, versions: @versions, compress: %w[deflate])
-    }.message
-    assert_includes message, "br, zstd, gzip"
+    [%w[deflate], true, false, { gzip: 1 }].each do |wrong|
+      error = assert_raises(Castellan::ConfigurationError) { Castellan.keep(store: @store, versions: @versions, compress: wrong) }
+      assert_equal "Castellan.keep compress: must be an Array of \"br\", \"zstd\" and \"gzip\", got #{wrong.inspect}; " \
+                   "write for example compress: %w[gzip], or [] for none", error.message
+    end
   end
 
   attr_reader :read

@@ -28,9 +28,12 @@ module Castellan
       # @return [Array<String>] the codings, preferred first
       # @raise [ConfigurationError] if a coding is unknown or its gem is missing
       def check(codings)
+        given = codings
         codings = Array(codings).map(&:to_s)
-        unknown = codings - ORDER
-        raise ConfigurationError, "compress: takes #{ORDER.join(", ")}, got #{unknown.first.inspect}" if unknown.any?
+        if (codings - ORDER).any?
+          raise ConfigurationError, "Castellan.keep compress: must be an Array of \"br\", \"zstd\" and \"gzip\", " \
+                                    "got #{given.inspect[0, 100]}; write for example compress: %w[gzip], or [] for none"
+        end
 
         missing = codings.find { |coding| !loaded?(coding) }
         raise ConfigurationError, "compress: #{missing.inspect} needs gem #{GEMS[missing].inspect}: write it into the Gemfile" if missing

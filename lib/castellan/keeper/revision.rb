@@ -20,9 +20,12 @@ module Castellan
         CONTAINER_VERSION SOURCE_VERSION SOURCE_COMMIT GIT_REV GIT_REVISION GIT_COMMIT GIT_SHA COMMIT_SHA APP_REVISION
       ].freeze
 
+      # @param given [String, nil] the option of `Castellan.keep`
+      # @raise [ConfigurationError] if the revision is no String, or if the given one is empty
       def initialize(given = nil)
+        OptionCheck.text("Castellan.keep", :revision, given, "ENV[\"GIT_COMMIT\"]") unless given.nil?
         @lock = Mutex.new
-        @text = given.to_s.empty? ? configured || deployed : given
+        @text = given || configured || deployed
         @text ||= source(autoloaded) if autoload_paths.any?
       end
 
@@ -42,7 +45,8 @@ module Castellan
         return if revision.nil? || revision == ""
         return revision if revision.is_a?(String)
 
-        raise ConfigurationError, "revision: must be a String, such as a commit, got #{revision.inspect[0, 60]}"
+        raise ConfigurationError, "Castellan.revision, in Rails config.castellan.revision, must be a String or nil, " \
+                                  "got #{OptionCheck.shown(revision)}; write for example config.castellan.revision = ENV[\"GIT_COMMIT\"]"
       end
 
       def deployed
