@@ -108,6 +108,23 @@ module DocumentContract
                  articles.document.public!.headers.values_at("cache-control", "cdn-cache-control")
   end
 
+  def test_an_invalid_cache_control_raises_with_its_line_and_an_example
+    { { max_age: -1 } => "cache_control: max_age: must be seconds, 0 or more, got -1; write for example max_age: 60",
+      { s_maxage: "60" } => "cache_control: s_maxage: must be seconds, 0 or more, got \"60\"; write for example s_maxage: 60",
+      { max_age: Float::INFINITY } => "cache_control: max_age: must be seconds, 0 or more, got Infinity; ",
+      { cdn: { max_age: nil } } => "cache_control: cdn: max_age: must be seconds, 0 or more, got nil; write for example max_age: 60",
+      { cdn: 60 } => "cache_control: cdn: must be a Hash, got 60; write for example cdn: { max_age: 3600 }",
+      { cdn: { s_maxage: 60 } } => "cache_control: cdn: :s_maxage is not known; write max_age, stale_while_revalidate, stale_if_error",
+      { max_age: 60, immutable: 1 } => "cache_control: immutable: must be true or false, got 1; write for example immutable: true",
+      { immutable: true } => "cache_control: immutable: needs a lifetime; write for example max_age: 86_400, immutable: true",
+      { maxage: 1 } => "cache_control: :maxage is not known; write max_age, " }.each do |directives, message|
+      articles = Class.new(library.models::ArticleResource) { cache_control(**directives) }
+      error = assert_raises(Castellan::ConfigurationError, message) { articles.document.headers }
+      assert_includes error.message, message
+      assert_match(/\Aan unnamed resource cache_control: .*document_test\.rb:\d+\)\z/, error.message)
+    end
+  end
+
   def test_a_scope_of_another_model_is_refused
     [library.models::Tag, [1], "articles"].each do |scope|
       assert_includes assert_raises(Castellan::ConfigurationError) { articles.document(scope) }.message, "give document a scope of that"

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "errors"
+require_relative "option_check"
 require_relative "clock"
 require_relative "bounded_cache"
 require_relative "client_text"

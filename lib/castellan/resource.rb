@@ -429,9 +429,12 @@ module Castellan
       # @param directives [Hash] `max_age:`, `s_maxage:`, `stale_while_revalidate:`,
       #   `stale_if_error:` in seconds, `immutable: true`, and `cdn:`, a Hash of the same seconds for
       #   CDN-Cache-Control; see {HTTP::CacheControl}
-      # @raise [ConfigurationError] for an unknown directive, when the application is built
+      # @raise [DeclarationError] for an unknown directive or value, when the application is built
       def cache_control(**directives)
-        Declaring.declare(self) { |declarations, _| declarations.cache_control = directives.freeze }
+        Declaring.declare(self) do |declarations, location|
+          declarations.cache_control = directives.freeze
+          declarations.locations[:cache_control] = location
+        end
       end
 
       # Declares that the resource's Ruby code (blocks of attributes, links, meta and `if:`, the

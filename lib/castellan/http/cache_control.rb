@@ -27,14 +27,16 @@ module Castellan
       #   CDN-Cache-Control (RFC 9213)
       # @param seconds [Hash{Symbol => Numeric}] `max_age:`, `s_maxage:`, `stale_while_revalidate:`,
       #   `stale_if_error:`
-      # @raise [ConfigurationError] for an unknown directive, or seconds that are not a number of at least 0
+      # @raise [ConfigurationError] for an unknown directive, seconds that are not a number of at least 0, or
+      #   `immutable:` without a lifetime
       def initialize(immutable: false, cdn: nil, **seconds)
         unknown = seconds.keys - SECONDS.keys
         refuse(unknown) if unknown.any?
         seconds = checked(seconds)
+        check_immutable(immutable, seconds)
         own = seconds.except(:s_maxage)
         @shared = { "cache-control" => text("public", seconds, immutable) }
-        @shared["cdn-cache-control"] = text(nil, checked(only(cdn)), false) if cdn
+        @shared["cdn-cache-control"] = text(nil, checked(only(cdn), "cache_control: cdn:"), false) unless cdn.nil?
         @private = { "cache-control" => text("private", own.key?(:max_age) ? own : {}, immutable) }
         @shared.freeze
         @private.freeze
@@ -50,17 +52,24 @@ module Castellan
       end
 
       def only(cdn)
-        wrong = cdn.is_a?(Hash) ? cdn.keys - CDN : [cdn]
+        OptionCheck.check("cache_control:", :cdn, cdn, "a Hash", "{ max_age: 3600 }") { cdn.is_a?(Hash) }
+        wrong = cdn.keys - CDN
         wrong.empty? ? cdn : refuse(wrong, "cdn: ", CDN)
       end
 
-      def checked(seconds)
+      def checked(seconds, where = "cache_control:")
         seconds.to_h do |name, value|
-          raise ConfigurationError, "cache_control: #{name}: must be seconds, 0 or more, got #{value.inspect}" \
-            unless value.respond_to?(:to_i) && !value.is_a?(String) && !value.nil? && value.to_i >= 0
-
+          OptionCheck.check(where, name, value, "seconds, 0 or more", 60) do
+            OptionCheck.number?(value) && !value.negative?
+          end
           [name, value.to_i]
         end
+      end
+
+      def check_immutable(immutable, seconds)
+        OptionCheck.check("cache_control:", :immutable, immutable, "true or false", true) { [true, false].include?(immutable) }
+        raise ConfigurationError, "cache_control: immutable: needs a lifetime; write for example max_age: 86_400, immutable: true" \
+          if immutable && !seconds.key?(:max_age) && !seconds.key?(:s_maxage)
       end
 
       def refuse(names, where = "", known = SECONDS.keys + %i[immutable cdn])

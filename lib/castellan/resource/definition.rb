@@ -37,10 +37,12 @@ module Castellan
       # @return [BoundedCache] the compiled plans, see {Plan.compile}
       # @return [Boolean, nil] see {Resource.together}
       # @return [Hash, nil] see {Resource.cache_control}
+      # @return [String, nil] "path:line" of `cache_control`
       # @return [Relationship, nil] from each row to itself as a resource of its type, see {Resource.types}
       attr_reader :resource, :name, :model, :type, :id_location, :attributes, :relationships, :representations,
                   :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation, :scope, :include_depth,
-                  :writing, :writing_location, :paging_location, :plans, :together, :itself, :cache_control
+                  :writing, :writing_location, :paging_location, :plans, :together, :itself, :cache_control,
+                  :cache_control_location
 
       def initialize(resource, declarations)
         @resource = resource
@@ -250,6 +252,7 @@ module Castellan
         @variation = declarations.variation
         @together = declarations.together
         @cache_control = declarations.cache_control
+        @cache_control_location = declarations.locations[:cache_control]
         @names = (@attributes.values + @relationships.values).to_h { |member| [member.key, member.name] }.freeze
       end
 
