@@ -119,7 +119,14 @@ module ApplicationCacheContract
     refused("got Hash, which came from the request (?page[a]=1): convert the parameter, such as params[:page].to_s.to_i") do
       @cache.fetch(["posts", { "a" => "1" }], depends_on: "tags") { "" }
     end
-    refused("write its id") { @cache.fetch([1.5], depends_on: "tags") { "" } }
+    refused("got Float: write to_s or to_i") { @cache.fetch([1.5], depends_on: "tags") { "" } }
+    refused("got Time: write to_s or to_i") { @cache.fetch(["a", Time.now], depends_on: "tags") { "" } }
+    refused("got Object: write its id, or to_s") { @cache.fetch([Object.new], depends_on: "tags") { "" } }
+    refused("got a relation or dataset; write the model, such as Post") do
+      @cache.fetch("x", depends_on: library.models::Article.where(id: 1)) { "" }
+    end
+    assert_equal 'Castellan.cache.etag needs tables: write depends_on: [Post, "comments"]',
+                 assert_raises(Castellan::ConfigurationError) { @cache.etag("x", depends_on: []) }.message
     refused("write to_json") { @cache.fetch("x", depends_on: "tags") { { a: 1 } } }
     refused("UTF-8") { @cache.fetch("x", depends_on: "tags") { "ü".encode("ISO-8859-1") } }
     refused("needs a block") { @cache.fetch("x", depends_on: "tags") }

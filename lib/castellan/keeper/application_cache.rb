@@ -105,8 +105,7 @@ module Castellan
       end
 
       def versioned(key, vary, dependencies, notified, freshness)
-        raise ConfigurationError, "nothing ends these bytes: write depends_on: [Post, \"comments\"] or expires_in: 60" \
-          if dependencies.empty? && !freshness.expires_in
+        endless!(freshness) if dependencies.empty? && !freshness.expires_in
 
         versions = notified ? @versions : @exact
         address = @exact.address if @exact.respond_to?(:address) # copies of a database may have equal versions
@@ -117,6 +116,13 @@ module Castellan
           version && Cache::Key.for([*parts, version])
         end
         [name, digest] if digest
+      end
+
+      # @raise [ConfigurationError] an entity tag cannot expire
+      def endless!(freshness)
+        raise ConfigurationError, "Castellan.cache.etag needs tables: write depends_on: [Post, \"comments\"]" if freshness.equal?(FOREVER)
+
+        raise ConfigurationError, "nothing ends these bytes: write depends_on: [Post, \"comments\"] or expires_in: 60"
       end
 
       # Logs each table once, with the first part of the key, because the others may be personal.
@@ -156,8 +162,9 @@ module Castellan
       end
 
       def refuse(given)
-        raise ConfigurationError, "depends_on: takes models and names of tables, such as [Post, \"comments\"], " \
-                                  "got #{given.is_a?(Module) ? given : "a value of #{given.class}"}"
+        got = "a relation or dataset; write the model, such as Post" if given.respond_to?(:klass) || given.respond_to?(:sql)
+        got ||= given.is_a?(Module) ? given : "a value of #{given.class}"
+        raise ConfigurationError, "depends_on: takes models and names of tables, such as [Post, \"comments\"], got #{got}"
       end
 
       def checked_part(what, part)
@@ -165,7 +172,7 @@ module Castellan
         return if PARTS.any? { |kind| kind === part } # rubocop:disable Style/CaseEquality -- classes and values
 
         # ActionController::Parameters also responds to keys.
-        write = ": write its id, or to_s"
+        write = part.respond_to?(:to_i) ? ": write to_s or to_i" : ": write its id, or to_s"
         write = ", which came from the request (?page[a]=1): convert the parameter, such as params[:page].to_s.to_i" \
           if part.respond_to?(:keys)
         raise ConfigurationError, "#{what} of Castellan.cache.fetch is made of strings, symbols, integers, booleans, " \
