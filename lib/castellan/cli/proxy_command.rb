@@ -28,7 +28,8 @@ module Castellan
       # Varnish compares these fields with Vary, or adds them to its key; only in this spelling.
       NEGOTIATED = %w[Accept-Encoding Accept-Language X-Requested-With X-Forwarded-Proto].freeze
       PURGERS = { "nginx" => :Refresh, "haproxy" => :Refresh, "varnish" => :Varnish }.freeze
-      private_constant :KINDS, :URL, :PATH, :ADDRESS, :PORTS, :UNKEYED, :NEGOTIATED, :PURGERS
+      OWN_OPTIONS = { xkey: %w[varnish], listen: %w[nginx haproxy], dir: %w[nginx] }.freeze
+      private_constant :OWN_OPTIONS, :KINDS, :URL, :PATH, :ADDRESS, :PORTS, :UNKEYED, :NEGOTIATED, :PURGERS
 
       def self.summary = "prints a configuration of nginx, Varnish or HAProxy in front of an application"
 
@@ -52,8 +53,10 @@ module Castellan
         raise WrongArguments, "--only needs --rest, the URL of the application that answers everything else" if @only.any? && @rest.nil?
         raise WrongArguments, "--rest needs --only, the paths that go to Castellan, or the application's config.ru" \
           if @rest && @only.empty? && file.nil?
-        raise WrongArguments, "--xkey is for varnish alone, not for #{kind}" if @xkey && kind != "varnish"
         raise WrongArguments, "--at needs the application's config.ru" if @at && file.nil?
+
+        foreign = @own_options.find { |option| !OWN_OPTIONS.fetch(option).include?(kind) } or return
+        raise WrongArguments, "--#{foreign} is for #{OWN_OPTIONS[foreign].join(" and ")} alone, not for #{kind}"
       end
 
       # @return [MountedApps]
@@ -84,6 +87,7 @@ module Castellan
       end
 
       def options(parser)
+        @own_options = []
         @app = "http://127.0.0.1:9292"
         @listen = 8080
         @only = []
@@ -92,10 +96,11 @@ module Castellan
         @environment = "production"
         parser.on("--env NAME", "the environment to boot the file in (#{@environment})") { |name| @environment = name }
         parser.on("--at PATH", "where Castellan.app is mounted, if the command does not find it") do |path|
-          @at = path == "/" ? "" : path!(path)
+          @at = path == "/" ? "" : path!(path, "/api")
         end
         parser.on("--app URL", "the application of Castellan (#{@app})") { |url| @app = url(url) }
         parser.on("--listen PORT", Integer, "the port of the proxy, nginx and HAProxy (#{@listen})") do |port|
+          @own_options << :listen
           @listen = port!(port)
         end
         parser.on("--only PATH,…", Array, "only these paths go to Castellan") do |paths|
@@ -105,8 +110,14 @@ module Castellan
         parser.on("--purger ADDRESS,…", Array, "who may purge (#{@purgers.join(",")})") do |addresses|
           @purgers = list(addresses, :address!)
         end
-        parser.on("--xkey", "purges Varnish with the vmod xkey, not with bans") { @xkey = true }
-        parser.on("--dir PATH", "where nginx keeps its files (#{@dir})") { |dir| @dir = path!(dir) }
+        parser.on("--xkey", "purges Varnish with the vmod xkey, not with bans") do
+          @own_options << :xkey
+          @xkey = true
+        end
+        parser.on("--dir PATH", "where nginx keeps its files (#{@dir})") do |dir|
+          @own_options << :dir
+          @dir = path!(dir, "/var/cache/castellan")
+        end
       end
 
       # OptionParser turns "" into [] and "a,,b" into ["a", nil, "b"].
@@ -126,10 +137,10 @@ module Castellan
         PORTS.cover?(number) ? number : refuse(number, "write a port from 1 to 65535")
       end
 
-      def path!(text)
+      def path!(text, example = "/mail-logs")
         return text.chomp("/") if text.match?(PATH)
 
-        refuse(text, "write a path of letters, digits and . _ ~ -, such as /mail-logs")
+        refuse(text, "write a path of letters, digits and . _ ~ -, such as #{example}")
       end
 
       def address!(text)
