@@ -25,6 +25,7 @@ module Castellan
 
       # @param url [String] of the proxy, as seen from this process
       # @param timeout [Numeric] seconds for each request; at most one waits for an application that hangs
+      # @raise [ConfigurationError] if an option is invalid
       def initialize(url, timeout: 5)
         @requests = Requests.new(url, seconds: timeout)
       end

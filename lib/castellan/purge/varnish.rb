@@ -16,6 +16,7 @@ module Castellan
 
       # @param url [String] of Varnish, as seen from this process
       # @param timeout [Numeric] seconds
+      # @raise [ConfigurationError] if an option is invalid
       def initialize(url, timeout: 2)
         @requests = Requests.new(url, seconds: timeout)
       end
