@@ -117,6 +117,9 @@ module Castellan
                           given: OptionCheck.kind(url)) { url.is_a?(String) && url.b.match?(%r{\A(?:rediss?|unix)://}i) }
         OptionCheck.whole(self.class, :size, size, 5, unit: "connections")
         RedisClient.config(url: url, timeout: timeout, reconnect_attempts: 0).new_pool(size: size, timeout: timeout)
+      rescue URI::Error, ArgumentError => error
+        raise ConfigurationError, "#{self.class} url: cannot be read (#{error.class}); write for example " \
+                                  "url: \"redis://:p%40ssword@localhost:6379/0\", with special characters encoded", cause: nil
       end
 
       def milliseconds(ttl) = [(ttl * 1000).ceil, 1].max
