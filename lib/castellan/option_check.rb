@@ -5,8 +5,9 @@ require_relative "errors"
 module Castellan
   # Checks options when an object is built. Each method returns the value or raises {ConfigurationError}.
   #
-  #   OptionCheck.seconds(RedisStore, :timeout, 0)
-  #   # ConfigurationError: Castellan::Store::RedisStore timeout: must be seconds above 0, got 0; write for example timeout: 0.05
+  #   OptionCheck.seconds(RedisStore, :timeout, 0, 0.05)
+  #   # ConfigurationError: Castellan::Store::RedisStore timeout: must be seconds above 0, got 0;
+  #   #   write for example timeout: 0.05
   module OptionCheck
     PLAIN = [NilClass, TrueClass, FalseClass, Numeric, String, Symbol, Array, Hash, Module].freeze
     private_constant :PLAIN

@@ -33,7 +33,7 @@ module Castellan
     #   an object with `purge(tags)` that raises on failure
     # @param again_after [Numeric, nil] seconds after which a purge is sent once more; nil: never
     # @param log [#call, nil] called with a line when a proxy fails; default: standard error
-    # @raise [ConfigurationError] if an option is invalid, if there is no proxy, or if one does not respond to `purge`
+    # @raise [ConfigurationError] if an option is invalid, there is no proxy, or one does not respond to `purge`
     def initialize(source, proxies, again_after: 1, log: nil)
       @proxies = (proxies.is_a?(Array) ? proxies.dup : [proxies]).freeze
       wrong = @proxies.reject { |proxy| proxy.respond_to?(:purge) }

@@ -219,8 +219,8 @@ module Castellan
         preferred
       end
 
-      # RFC 9211 §2.2: "vary-miss" is for stored responses that Vary excludes; "miss" if their number is unknown,
-      # because the one that matches was invalidated.
+      # RFC 9211 §2.2: "vary-miss" if Vary excludes all stored responses; "miss" if the one that matches was
+      # invalidated, because others may be stored.
       def miss(index, values, places)
         return "uri-miss" if index.lists.all?(&:empty?)
 

@@ -27,7 +27,8 @@ module Castellan
 
       # @param directory [String, Pathname] created if missing; use it for nothing else
       # @param max_bytesize [Integer] bytes of all files; an entry larger than an eighth of it is not stored
-      # @raise [ConfigurationError] if an option is invalid, or the directory cannot be created or is world-writable
+      # @raise [ConfigurationError] if an option is invalid, or if the directory cannot be created or is
+      #   world-writable
       def initialize(directory, max_bytesize: 64 * 1024 * 1024)
         @max_bytesize = OptionCheck.whole(self.class, :max_bytesize, max_bytesize, "64 * 1024 * 1024", unit: "bytes")
         @directory = File.expand_path(path_of(directory)).freeze
