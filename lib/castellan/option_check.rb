@@ -64,7 +64,7 @@ module Castellan
 
     # @return [String] the class of a value that may be secret
     def kind(value)
-      value == "" ? "an empty String" : "an instance of #{value.class}"
+      value.is_a?(String) && value.empty? ? "an empty String" : "an instance of #{value.class}"
     end
   end
 end
