@@ -79,7 +79,7 @@ module Castellan
       # @param tags [Array<String>]
       # @param store [Object, nil] see {purge}
       # @return [Boolean] see {purge}
-      # @raise [ConfigurationError] without a tag, and as {purge}
+      # @raise [ConfigurationError] for an empty tag, and as {purge}
       def purge_tags(*tags, store: nil)
         keys = SurrogateTags.purged(tags)
         storages(store).map { |storage| storage.invalidate_tags(keys) }.all?

@@ -26,12 +26,12 @@ module Castellan
 
       # @param tags [Array<String, Array<String>>] the arguments of {HTTPCache.purge_tags}
       # @return [Array<String>] keys of their entries in the store
-      # @raise [ConfigurationError] without a tag
+      # @raise [ConfigurationError] for an empty tag
       def purged(tags)
         names = tags.flatten.map(&:to_s)
-        return names.map { |name| Storage.tag_key(name) } unless names.empty? || names.include?("")
+        return names.map { |name| Storage.tag_key(name) } unless names.include?("")
 
-        raise ConfigurationError, "HTTPCache.purge_tags needs tags, got #{OptionCheck.shown(tags)}; write for example " \
+        raise ConfigurationError, "HTTPCache.purge_tags takes tags that are not empty, got #{OptionCheck.shown(tags)}; write for example " \
                                   "HTTPCache.purge_tags(\"post-1\")"
       end
 

@@ -15,7 +15,7 @@ module Castellan
       # @param tags [Array<String>]
       # @raise [Error] if the store fails
       def purge(tags)
-        tags.empty? || HTTPCache.purge_tags(*tags, store: @store) or raise Error, "the store of HTTPCache does not answer"
+        HTTPCache.purge_tags(*tags, store: @store) or raise Error, "the store of HTTPCache does not answer"
       end
     end
   end
