@@ -102,7 +102,7 @@ module ActiveRecordScopesContract
     chosen = scopes.by_ids(models::User.all, wanted)
     assert_instance_of Castellan::Rows::Ids::Chosen, chosen
     assert_equal %w[1@example.com 3@example.com], emails(resource, chosen)
-    assert_equal [@users[1].id, @users[3].id].map(&:to_s), scopes.ids(chosen).sort
+    assert_equal [@users[1].id, @users[3].id].map(&:to_s).sort, scopes.ids(chosen).sort
     assert_equal [2, chosen.relation.to_sql], [scopes.count(chosen), scopes.key(chosen)]
     assert_equal [@users[3].id.to_s], scopes.ids(scopes.page(scopes.order(chosen.relation, [%i[email desc]]), limit: 1, offset: 0))
     assert_equal %w[users], scopes.tables(plan_of(resource), chosen)

@@ -29,6 +29,7 @@ module Castellan
     class Failed < StandardError; end
 
     BOOT_SECONDS = 60
+    MOST_RESERVED = 64
     ATTEMPTS = 3
     BINARIES = {
       postgres: "postgres", redis: "redis-server", memcached: "memcached", varnish: "varnishd", nginx: "nginx", haproxy: "haproxy",
@@ -154,7 +155,7 @@ module Castellan
         LOCK.synchronize do
           loop do
             port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
-            return port if (@ports ||= {}).store(port, @ports[port].to_i + 1) == 1
+            return port if (@ports ||= {}).store(port, @ports[port].to_i + 1) == 1 && reserve(port)
           end
         end
       end
@@ -303,6 +304,18 @@ module Castellan
       def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
       private
+
+      # Another process of the tests may have found the same port, and start its server there. The name of Linux's
+      # abstract sockets ends with the process.
+      def reserve(port)
+        (@reserved ||= []) << UNIXServer.new("\0castellan-test-#{port}")
+        @reserved.shift.close if @reserved.size > MOST_RESERVED
+        true
+      rescue Errno::EADDRINUSE
+        false
+      rescue SystemCallError, ArgumentError # another system
+        true
+      end
 
       def root? = Process.euid.zero?
 

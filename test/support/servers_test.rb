@@ -44,6 +44,14 @@ class TestServersTest < Minitest::Test
     client&.close
   end
 
+  # Two processes found the same port at the same time, and one of them used the server of the other.
+  def test_a_port_belongs_to_one_process_before_its_server_listens
+    port = Servers.free_port
+    program = "require 'support/servers'; print Castellan::TestServers.send(:reserve, #{port})"
+    command = [RbConfig.ruby, "-Ilib", "-Itest", "-rtest_helper", "-e", program]
+    assert_match(/\A#{File.exist?("/proc/net/unix") ? "false" : "true"}/, IO.popen(command, &:read))
+  end
+
   def test_the_proxies_serve_responses_of_puma
     needs :varnish, :nginx
     Servers.puma(->(_env) { [200, { "content-type" => "text/plain" }, ["a small castle"]] }) do |base_url|
