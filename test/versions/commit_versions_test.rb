@@ -57,7 +57,7 @@ class CommitVersionsTest < Minitest::Test
     forget(database)
   end
 
-  # What it reads may be rolled back, or be as old as its first query.
+  # Its reads may be rolled back, or be as old as its first query.
   def test_within_a_transaction_there_is_no_token
     database = Sequel.sqlite
     database.run("CREATE TABLE posts (id integer PRIMARY KEY)")

@@ -99,16 +99,21 @@ module Castellan
           @at = path == "/" ? "" : path!(path, "/api")
         end
         parser.on("--app URL", "the application of Castellan (#{@app})") { |url| @app = url(url) }
-        parser.on("--listen PORT", Integer, "the port of the proxy, nginx and HAProxy (#{@listen})") do |port|
-          @own_options << :listen
-          @listen = port!(port)
-        end
         parser.on("--only PATH,…", Array, "only these paths go to Castellan") do |paths|
           @only = list(paths, :path!)
         end
         parser.on("--rest URL", "the application that answers all other paths") { |url| @rest = url(url) }
         parser.on("--purger ADDRESS,…", Array, "who may purge (#{@purgers.join(",")})") do |addresses|
           @purgers = list(addresses, :address!)
+        end
+        own_options(parser)
+      end
+
+      # Options of some proxies.
+      def own_options(parser)
+        parser.on("--listen PORT", Integer, "the port of the proxy, nginx and HAProxy (#{@listen})") do |port|
+          @own_options << :listen
+          @listen = port!(port)
         end
         parser.on("--xkey", "purges Varnish with the vmod xkey, not with bans") do
           @own_options << :xkey
