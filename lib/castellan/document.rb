@@ -102,8 +102,6 @@ module Castellan
       # @raise [ConfigurationError]
       def cache_control_of(definition)
         definition.derive(:cache_control) { HTTP::CacheControl.new(**(definition.cache_control || {})) }
-      rescue DeclarationError
-        raise
       rescue ConfigurationError => error
         raise DeclarationError.new(error.message, location: definition.cache_control_location).of(definition.name)
       end

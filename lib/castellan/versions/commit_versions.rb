@@ -16,10 +16,10 @@ module Castellan
     #
     # Misses changes without callbacks (update_all, delete_all, insert_all, update_column, increment!, delete,
     # counter caches, join tables of has_and_belongs_to_many, raw SQL, Sequel datasets, other programs, database
-    # cascades), changes between the commit and the write to the store, and changes of a
-    # process that dies in between. So set a `ttl:`. If the write to the store fails, even silently (as
-    # Rails.cache does on Redis), this process has no token for the table until the store accepts a new one;
-    # other processes do not notice. A MemoryStore works only with a single process.
+    # cascades), changes between the commit and the write to the store, and changes of a process that dies in
+    # between. So set `expires_in:`. If the write to the store fails, even silently (as Rails.cache does on
+    # Redis), this process has no token for the table until the store accepts a new one; other processes do not
+    # notice. A MemoryStore works only with a single process.
     class CommitVersions
       PREFIX = "castellan:version:"
       private_constant :PREFIX
@@ -37,12 +37,12 @@ module Castellan
       end
 
       # @param dependencies [Array<Dependency>]
-      # @return [String, nil] nil if the store fails or stores nothing, and in a transaction: what it reads may be
+      # @return [String, nil] nil if the store fails or stores nothing, and in a transaction: its reads may be
       #   rolled back, or be as old as its first query
       def current(dependencies)
         return if Castellan.off?
         return "0" if dependencies.empty?
-        return if @watched.each_value.any?(&:transaction?)
+        return if @watched.values.any?(&:transaction?)
 
         keys = dependencies.map { |dependency| PREFIX + dependency.table }.uniq
         found = @tokens.read_multi(keys, miss: nil) or return
