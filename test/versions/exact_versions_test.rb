@@ -337,7 +337,8 @@ module ExactVersionsOnPostgres
 
   # pg_stat_activity shows what it showed first in the transaction.
   def test_a_connection_that_is_newer_than_a_transaction_keeps_its_counter
-    other.run("BEGIN; INSERT INTO roles VALUES (1, 'a')")
+    program.run("INSERT INTO roles VALUES (1, 'a')")
+    other.run("BEGIN; INSERT INTO roles VALUES (2, 'b')") # reads pg_stat_activity for the row of the other connection
     newer = program
     newer.run("INSERT INTO users VALUES (1, 'a')")
     other.run("INSERT INTO users VALUES (2, 'b'); COMMIT")
