@@ -363,7 +363,7 @@ class ContractTest < Minitest::Test
 
   def test_the_c_encoder_finds_the_results_of_pg
     skip "the extension is not built" unless Castellan::Serialize.native?
-    assert_predicate Castellan::Serialize::NativeEncoder, :reads_results?
+    assert_predicate Castellan::Native, :reads_results?
   end
 
   def test_a_statement_of_sqlite_returns_rows_as_arrays

@@ -40,11 +40,9 @@ module Castellan
       const_defined?(:NativeEncoder, false)
     end
 
-    ESCAPES = %i[json rails rails_html].freeze
-
     # Chooses how strings are escaped: like Rails and its setting for HTML, if ActiveSupport's JSON
     # is loaded; otherwise like the json gem.
-    # @return [Symbol] one of {ESCAPES}
+    # @return [Symbol] :json, :rails or :rails_html
     def self.escape
       encoding = @encoding ||= (ActiveSupport::JSON::Encoding if defined?(ActiveSupport::JSON::Encoding)) or return :json
 

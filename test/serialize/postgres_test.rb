@@ -88,7 +88,7 @@ class SerializePostgresTest < Minitest::Test
   def test_a_result_is_read_in_place
     skip "needs the C extension (rake compile)" unless Castellan::Serialize.native?
 
-    assert Castellan::Serialize::NativeEncoder.reads_results?
+    assert Castellan::Native.reads_results?
     result = @connection.exec("SELECT i AS id, 'name ' || i AS name, now()::timestamp AS at FROM generate_series(1, 1000) i")
     plan, rows = build(draft("things", { id: :integer, name: :text, at: :datetime }, result))
     template = Castellan::Serialize::Template.new(plan)

@@ -22,7 +22,7 @@ module Castellan
         def scoped(link, code) = of_model(link.target, code, link)
 
         def of_model(model, code, link = nil)
-          return if code.include?("…") # # the line does not show all of the code
+          return if code.include?("…") # the line does not show all of the code
 
           read(link) do
             all = Detect.models(model).all(model)

@@ -4,7 +4,6 @@ module Castellan
   module Rows
     # Narrows, orders, pages, counts and loads relations or datasets of one model, and returns their SQL.
     #
-    #
     #   scopes = Rows.for(User).scopes
     #   scopes.page(scopes.order(User.where(active: true), [%i[email asc]]), limit: 20, offset: 40)
     #   scopes.select_sql(User.order(:id).limit(2), "id")   # => SELECT id FROM "users" ORDER BY … LIMIT 2
@@ -129,6 +128,10 @@ module Castellan
       # @param sql [String] an SQL condition
       # @return [Object] the rows within the scope's own limit that match
       def matching(scope, sql) = where_sql(limited(scope), sql)
+
+      # @param joins [String, nil] see {JoinedPaths}
+      # @return [String] a SELECT of `list` that returns each row once; only for scopes without a `reason`
+      def select_sql(scope, list, joins = nil) = select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
 
       # @param condition [String, nil] an additional SQL condition
       # @return [String] a SELECT of `list` by ids, with the ids as one bound value

@@ -38,12 +38,6 @@ module Castellan
           Native.compile(template)
         end
 
-        # @return [Boolean] whether the extension reads a `PG::Result` directly; otherwise its
-        #   values are first converted to an Array
-        def reads_results?
-          Native.reads_results?
-        end
-
         # Called by the extension to encode a value that it does not support.
         # @param member [Integer] position of the member, -1 for the id
         # @param coder [Symbol, nil] the column's coder, or :computed

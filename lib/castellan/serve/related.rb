@@ -31,7 +31,7 @@ module Castellan
         return @endpoint.related(relationship.resource, path, writer.models.related(record, association), id).call(env, viewer, nil) \
           if relationship.to_many?
 
-        one(env, viewer, relationship, path, writer.models.one(record, association), id)
+        one(env, viewer, relationship, path, record.public_send(association), id)
       end
 
       # @return [Array] Rack response with the linkage

@@ -113,11 +113,6 @@ module Castellan
         record.association(association).scope
       end
 
-      # @return [Object, nil] the record of a to-one association
-      def one(record, association)
-        record.public_send(association)
-      end
-
       # @return [Array<String>] the columns of this table that hold the foreign key of a to-one association
       def foreign_keys(association)
         reflection = model.reflect_on_association(association)

@@ -90,10 +90,7 @@ module Castellan
       def members(record, association)
         record.public_send(association, reload: true)
       end
-
-      def stored(record, association)
-        record.public_send(association, reload: true)
-      end
+      alias stored members
 
       def problems(record)
         record.errors.flat_map { |names, messages| Array(names).product(Array(messages)).map { |name, text| [name, "#{name} #{text}"] } }
@@ -101,10 +98,6 @@ module Castellan
 
       def related(record, association)
         record.public_send(model.association_reflection(association)[:dataset_method])
-      end
-
-      def one(record, association)
-        record.public_send(association)
       end
 
       def foreign_keys(association)

@@ -7,7 +7,6 @@ module Castellan
       #
       #   chain = Chain.at(source, link, statement)
       #   chain.finder      # => the node of `last`, the first call after the conditions and the order
-      #   chain.constant?   # => true: the conditions are the same for each record
       #   chain.constant?   # => true, the conditions are the same for each record
       class Chain
         CONDITIONS = %i[where not exclude filter rewhere].freeze

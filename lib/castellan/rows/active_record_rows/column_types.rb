@@ -14,7 +14,6 @@ module Castellan
       # A column has a coder if the driver returns the same value as the model's reader. All others are cast
       # by the attribute's type: `attribute :number, :string` on an integer column, SQLite's decimals (floats
       # to the driver) and JSON (unchecked text), and times in zones other than UTC.
-      # than UTC go through the type.
       class ColumnTypes
         IDENTIFYING = %i[integer text date].freeze
         WHOLE = %w[ActiveModel::Type::Value ActiveRecord::Type::DecimalWithoutScale].freeze

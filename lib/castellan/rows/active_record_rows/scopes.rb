@@ -111,10 +111,6 @@ module Castellan
         # @return [Boolean] whether the relation selects anything other than columns of its table
         def expressions?(relation) = !relation.select_values.all? { |selected| columns?(selected) }
 
-        # @param joins [String, nil] see {JoinedPaths}
-        # @return [String] a SELECT of `list` that returns each row once; only for scopes without a {#reason}
-        def select_sql(scope, list, joins = nil) = select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
-
         # @!group Used by {Association::LazyStatement}
 
         def select(relation, list, joins = nil)

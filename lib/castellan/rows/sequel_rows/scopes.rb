@@ -114,9 +114,6 @@ module Castellan
           !source.is_a?(Symbol) && !source.is_a?(::Sequel::SQL::Identifier) && !source.is_a?(::Sequel::SQL::QualifiedIdentifier)
         end
 
-        # (see ActiveRecordRows::Scopes#select_sql)
-        def select_sql(scope, list, joins = nil) = select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
-
         # @!group Used by {Association::LazyStatement}
 
         def select(dataset, list, joins = nil)
