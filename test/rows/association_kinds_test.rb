@@ -72,6 +72,20 @@ module AssociationKindsContract
     end
   end
 
+  def test_two_paths_to_the_same_records_send_one_statement
+    owners, remarks, tickets, guests = %i[Guest Remark Ticket Guest].map { |model| resource_of(model) }
+    [remarks, tickets].each { |resource| resource.belongs_to(:guest, resource: guests) }
+    { remarks: remarks, tickets: tickets }.each { |name, resource| owners.has_many(name, resource: resource) }
+    owners.type("owners")
+    sent = statements { @document = JSON.parse(owners.render(all(:Guest), include: "remarks.guest,tickets.guest")) }
+    assert_equal 4, sent.size, sent.join("\n")
+    included = @document["included"].group_by { |one| one["type"] }
+    assert_equal(all(:Guest).map { |guest| [guest.id.to_s, guest.name] },
+                 included["guests"].map { |one| [one["id"], one["attributes"]["name"]] }.sort_by { |id, _| id.to_i })
+    linked = included["tickets"].to_h { |one| [one["id"], one.dig("relationships", "guest", "data", "id")] }
+    assert_equal(all(:Ticket).to_h { |ticket| [ticket.id.to_s, ticket.guest_id.to_s] }, linked)
+  end
+
   def test_an_include_below_a_polymorphic_relationship_may_exist_for_one_type_only
     resource = remarks { |guests, _halls| guests.belongs_to(:friend, resource: guests) }
     document = JSON.parse(resource.render(all(:Remark), include: "about.friend"))

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "rack/mock_request"
 require_relative "sequel_world"
 require_relative "row_set_values"
 Castellan::Resource && Castellan::Rows
@@ -238,6 +239,17 @@ class SequelRowsOnSqliteTest < Minitest::Test
   include SequelRowsContract
 
   def world = SequelWorld.sqlite
+
+  def test_an_application_keeps_a_database_in_memory
+    database = Sequel.sqlite
+    database.create_table(:pens) { primary_key :id }
+    pens = Class.new(Castellan::Resource) { type "pens" }
+    pens.model(Class.new(Sequel::Model(database[:pens])))
+    Castellan.app { resource pens }
+    assert_predicate database[:pens], :empty?
+  ensure
+    database&.disconnect
+  end
 end
 
 class SequelRowsOnPostgresTest < Minitest::Test
@@ -258,5 +270,23 @@ class SequelRowsOnPostgresTest < Minitest::Test
     end
   end
 
+  # As Puma does with workers, which get rows of each other if they share a connection.
+  def test_processes_that_are_forked_after_the_application_share_no_connection
+    logs = resource(world::MailLog) do
+      type "logs"
+      attributes :number
+    end
+    expected = world::MailLog.order(:id).limit(3).select_map(%i[id number])
+    app = Castellan.app { resource logs }
+    workers = expected.map { |id, number| fork { exit!(numbers(app, id) == Array.new(100, number)) } }
+    assert_equal([0, 0, 0], workers.map { |pid| Process.wait2(pid).last.exitstatus })
+  end
+
   def world = SequelWorld.postgres
+
+  private
+
+  def numbers(app, id)
+    Array.new(100) { JSON.parse(app.call(Rack::MockRequest.env_for("/logs/#{id}")).last.to_enum.to_a.join).dig("data", "attributes", "number") }
+  end
 end

@@ -16,6 +16,7 @@ module Castellan
     # | `fetch(plan, scope, viewer:, scopes:, beside:)` | {Plan::RowSet} |
     # | `session(name = nil) {}` | yields a session on one connection |
     # | `apart {}`, `snapshot {}` | runs the block without keeping a connection; in one transaction |
+    # | `disconnect_idle` | closes the connections that nobody uses, before a server forks |
     # | `json(value)` | JSON text |
     module Adapter
       NO_CLASSES = [].freeze
@@ -78,6 +79,9 @@ module Castellan
         association = association(path.first)
         association.stable? && association.adapter.stable_path?(path.drop(1))
       end
+
+      # Does nothing unless an ORM lets forked processes share a connection.
+      def disconnect_idle = nil
 
       # @return [String] JSON text
       def json(value) = JSONValue.text(value)

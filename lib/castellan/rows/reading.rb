@@ -19,6 +19,7 @@ module Castellan
         @scopes = scopes
         @tables = {}.compare_by_identity
         @waiting = []
+        @sent = []
         @here = {}.compare_by_identity
       end
 
@@ -54,9 +55,19 @@ module Castellan
         until @waiting.empty?
           queries = @waiting
           @waiting = []
-          queries.all? { |query| here?(query.adapter) } ? @session.read(queries) : read_apart(queries)
+          unsent = queries.reject { |query| sent?(query) }
+          unsent.all? { |query| here?(query.adapter) } ? @session.read(unsent) : read_apart(unsent)
           queries.each(&:deliver)
         end
+      end
+
+      # Paths that lead to the same records, such as `author` and `comments.author`, send one statement.
+      def sent?(query)
+        return false unless query.ids
+
+        query.same = @sent.find { |sent| sent.same?(query) }
+        @sent << query unless query.same
+        !query.same.nil?
       end
 
       def read_apart(queries)
@@ -72,14 +83,17 @@ module Castellan
 
       # Represents one SELECT and the block that receives its rows.
       #
-      # `rows` are arrays or a PG::Result, nil until the SELECT has run. `ids` is bound to the SQL's only
+      # `rows` are arrays or a PG::Result, nil until the SELECT has run, or if another query is the `same`. `ids` is bound to the SQL's only
       # placeholder. `kept` is true for SQL that repeats; `indexed` means that an index finds the rows.
-      Query = Struct.new(:adapter, :sql, :ids, :kept, :indexed, :rows, :receive) do
+      Query = Struct.new(:adapter, :sql, :ids, :kept, :indexed, :rows, :receive, :same) do
         def initialize(adapter, sql, ids, kept = false, indexed = false, &receive) # rubocop:disable Style/OptionalBooleanParameter -- a Hash less
           super(adapter, kept && ids&.size == 1 ? adapter.dialect.single(sql) : sql, ids, kept, indexed, nil, receive)
         end
 
-        def deliver = receive&.call(rows)
+        # @return [Boolean] whether the other query has the same rows
+        def same?(other) = sql == other.sql && ids == other.ids && adapter.equal?(other.adapter)
+
+        def deliver = receive&.call(same ? same.rows : rows)
 
         # Makes the query ignore its rows.
         def discard = self.receive = nil

@@ -87,6 +87,12 @@ module Castellan
         database.transaction(server: SERVER, **(dialect.name == :postgres ? { isolation: :repeatable } : {}), &block)
       end
 
+      # Otherwise the workers of a server that loads the application before it forks share these connections and get
+      # rows of each other. A database in memory would be lost with its connection.
+      def disconnect_idle
+        database.disconnect unless memory? || database.in_transaction?
+      end
+
       # @return [Boolean]
       def same_database?(other) = other.is_a?(SequelRows) && database.equal?(other.database)
 
@@ -98,6 +104,8 @@ module Castellan
       private
 
       def model? = model.is_a?(Class)
+
+      def memory? = dialect.name == :sqlite && database.opts[:database].to_s.match?(/\A\z|:memory:|mode=memory/)
 
       # Reads instances of a Sequel model, or hashes of a dataset, and preloads associations.
       #
