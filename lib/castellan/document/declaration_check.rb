@@ -232,7 +232,7 @@ module Castellan
 
       def filter!(by)
         adapter = column_path!(by, "filter #{by.name}")
-        return if adapter.types.kind(by.column)
+        return if adapter.types.kind(by.column) || adapter.types.enum(by.column)
 
         refuse("filter #{by.name}: the type of #{adapter.table}.#{by.column} cannot be compared with a client's text; give " \
                "filter(:#{by.name}) a block", by.location)

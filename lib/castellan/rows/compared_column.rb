@@ -142,7 +142,7 @@ module Castellan
       end
 
       def literals(texts, parameter)
-        texts.map { |text| literal(kind == :enum ? stored(text, parameter) : read(kind, text, parameter)) }.join(", ")
+        texts.map { |text| literal(kind == :enum ? stored(text, parameter) : value(text, parameter)) }.join(", ")
       end
 
       def stored(text, parameter)
@@ -151,6 +151,8 @@ module Castellan
           refuse(parameter, "#{Parameter.shown(text).inspect} is no #{by.name}#{Nearest.hint(Parameter.shown(text), names.keys)}")
         end
       end
+
+      def value(text, parameter) = @end.types.compared(by.column, read(kind, text, parameter))
 
       def read(kind, text, parameter)
         wanted, reader = KINDS.fetch(kind)

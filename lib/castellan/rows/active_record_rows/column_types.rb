@@ -37,7 +37,8 @@ module Castellan
         UTC_NAMES = %w[UTC Etc/UTC].freeze
         MILLISECONDS = 3
         CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # does not match infinity
-        private_constant :CLOCK, :IDENTIFYING, :WHOLE, :PLAIN, :DECIMAL, :UNCHECKED_BY_SQLITE, :UTC_NAMES, :MILLISECONDS
+        NORMALIZED = /\AActive(?:Record|Model)::.*\bNormalizedValueType\z/
+        private_constant :NORMALIZED, :CLOCK, :IDENTIFYING, :WHOLE, :PLAIN, :DECIMAL, :UNCHECKED_BY_SQLITE, :UTC_NAMES, :MILLISECONDS
 
         # @return [String] the quoted table
         attr_reader :table
@@ -53,7 +54,7 @@ module Castellan
           @quoted = each_column { |name| connection.quote_column_name(name) }
           @database_types = each_column { |name| Dialect.without_length(model.columns_hash.fetch(name).sql_type) }
           @coders = each_column { |name| plain(name) }
-          @zoned = each_column { |name| zone_converter?(model.type_for_attribute(name)) }
+          @zoned = each_column { |name| zone_converter?(unnormalized(model.type_for_attribute(name))) }
           freeze
         end
 
@@ -111,7 +112,7 @@ module Castellan
           column = @model.columns_hash.fetch(name)
           return if column.respond_to?(:array) && column.array
 
-          type = unzoned(@model.type_for_attribute(name))
+          type = unwrapped(@model.type_for_attribute(name))
           type = type.send(:subtype) if ::ActiveRecord::Enum::EnumType === type # rubocop:disable Style/CaseEquality -- a delegator may be in front
           return :decimal if DECIMAL.include?(type.class.name)
           return :uuid if column.type == :uuid && PLAIN[:uuid].last.include?(type.class.name)
@@ -125,6 +126,12 @@ module Castellan
           name = name(name)
           mapping = @model.defined_enums[name] if @model.respond_to?(:defined_enums)
           mapping && mapping.to_h { |key, value| [key.to_s, @model.type_for_attribute(name).serialize(key) || value] }
+        end
+
+        # @return [Object] the value that `where` compares with the column: `normalizes` of the model is applied
+        def compared(name, value)
+          type = @model.type_for_attribute(name(name))
+          normalized?(type) ? type.cast(value) || value : value
         end
 
         # @return [Boolean]
@@ -263,7 +270,7 @@ module Castellan
 
         def plain(name)
           column = @model.columns_hash.fetch(name)
-          type = unzoned(@model.type_for_attribute(name))
+          type = unwrapped(@model.type_for_attribute(name))
           coder, classes = PLAIN[column.type]
           return unless coder && classes.include?(type.class.name)
           return if column.respond_to?(:array) && column.array
@@ -283,7 +290,14 @@ module Castellan
           !column.array && column.sql_type.match?(/\A(timestamp.* with time zone|timestamptz)/)
         end
 
-        def unzoned(type) = zone_converter?(type) ? type.__getobj__ : type
+        def unwrapped(type)
+          type = unnormalized(type)
+          zone_converter?(type) ? type.__getobj__ : type
+        end
+
+        # `normalizes` changes the values that are written and compared, never those that are read.
+        def unnormalized(type) = normalized?(type) ? unnormalized(type.cast_type) : type
+        def normalized?(type) = type.class.name.to_s.match?(NORMALIZED)
 
         def utc?(name)
           json = ::ActiveSupport::JSON::Encoding

@@ -101,6 +101,9 @@ module Castellan
         # (see ActiveRecordRows::ColumnTypes#enum)
         def enum(name) = @schema.dig(name, :enum_values)&.to_h { |value| [value, value] }
 
+        # (see ActiveRecordRows::ColumnTypes#compared)
+        def compared(_name, value) = value
+
         # @return [Boolean]
         def nullable?(name) = @schema.dig(name, :allow_null) != false
 

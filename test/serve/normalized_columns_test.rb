@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "rack"
+require "rack/mock_request"
+
+# Columns of a Rails application: `normalizes`, and an enum of PostgreSQL's own with the model's names.
+class NormalizedColumnsTest < Minitest::Test
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Subscriber < Base
+    enum :state, { pending: "pending", live: "live" }
+    normalizes :email, with: ->(email) { email.strip.downcase.presence }
+    normalizes :seen_at, with: ->(time) { time.change(usec: 0) }
+  end
+
+  class SubscriberResource < Castellan::Resource
+    model Subscriber
+    type "subscribers"
+    attributes :email, :state, :seen_at
+    filter :email, :state, :seen_at
+    sort :email, :seen_at
+    page :cursor, size: 1
+  end
+
+  def setup
+    needs :postgres
+    Base.establish_connection(Castellan::TestServers.postgres_url)
+    Base.connection.create_enum(:subscriber_state, %w[pending live])
+    Base.connection.create_table(:subscribers) do |table|
+      table.string :email
+      table.datetime :seen_at
+      table.enum :state, enum_type: :subscriber_state
+    end
+    Subscriber.reset_column_information
+    Subscriber.create!(email: " Ada@Example.com ", state: :live, seen_at: Time.utc(2026, 1, 2, 3, 4, 5.5r))
+    Subscriber.create!(email: "bob@example.com", state: :pending, seen_at: Time.utc(2026, 1, 3))
+  end
+
+  def teardown = Base.remove_connection
+
+  def test_clients_filter_by_them_as_where_does
+    assert_equal %w[ada@example.com], emails("filter[email]=ADA@Example.com")
+    assert_equal %w[bob@example.com], emails("filter[email][not]=ADA@example.com")
+    assert_empty emails("filter[email]=%20")
+    assert_equal %w[ada@example.com], emails("filter[seen_at]=2026-01-02T03:04:05.7Z")
+    assert_equal %w[ada@example.com], emails("filter[state]=live")
+    assert_equal 400, get("filter[state]=nothing").status
+    assert_equal 400, get("filter[state][gt]=live").status
+  end
+
+  def test_they_are_read_as_rows_and_pages_continue_after_them
+    first = get("sort=email")
+    assert_equal "2026-01-02T03:04:05.000Z", JSON.parse(first.body).dig("data", 0, "attributes", "seen_at")
+    following = app.get(JSON.parse(first.body).dig("links", "next"))
+    assert_equal "bob@example.com", JSON.parse(following.body).dig("data", 0, "attributes", "email")
+  end
+
+  private
+
+  def emails(query) = JSON.parse(get(query).body).fetch("data").map { |object| object.dig("attributes", "email") }
+  def get(query) = app.get("/subscribers?#{query}")
+  def app = @app ||= Rack::MockRequest.new(Castellan.app { resource SubscriberResource })
+end
