@@ -65,6 +65,14 @@ class DetectSequelTest < Minitest::Test
                                  "{ |dataset| dataset.where(on_behalf: false).order(Sequel.desc(:id)) }; add .eager(:last_token)"
   end
 
+  # jbuilder's `json.employee user.employee.id`
+  def test_a_builder_that_writes_a_member_of_the_same_name_is_no_reload
+    json = Class.new { def employee(*) = nil }.new
+    finding = only { World::User.order(:id).all.each { |user| json.employee user.employee&.id } }
+    assert_equal "add .eager(:employee) where the users are loaded: #{finding.parent_location}", finding.fix
+    assert_includes only { World::User.order(:id).all.each { |user| user.employee(reload: true) } }.fix_refused, "asked for anew"
+  end
+
   def test_finders_duplicates_and_writes_in_a_loop_are_found
     assert_includes only { [1, 2, 3].map { |id| World::Tag[id] } }.fix, ".where(id: values).as_hash(:id)"
     assert_equal :duplicate, only { 3.times { World::User.first } }.kind

@@ -10,7 +10,8 @@ module Castellan
       # ActiveRecord generates join models with this name for has_and_belongs_to_many.
       JOIN_MODEL = /(?:\A|::)HABTM_/
       CALCULATIONS = { "avg" => "average", "min" => "minimum", "max" => "maximum" }.freeze
-      private_constant :JOIN_MODEL, :CALCULATIONS
+      SAMPLES = [1, "00000000-0000-4000-8000-000000000000", "2026-01-31"].freeze
+      private_constant :JOIN_MODEL, :CALCULATIONS, :SAMPLES
 
       class << self
         def model?(owner) = defined?(ActiveRecord::Base) && owner.is_a?(Class) && owner <= ActiveRecord::Base
@@ -89,6 +90,13 @@ module Castellan
 
         # The columns are unknown if the model's database has no connection.
         def column?(model, name) = asked { model.column_names.include?(name) } || false
+
+        # @return [String] code of a value that the column's type does not cast to nil, as a UUID's does with 1
+        def sample(model, name)
+          type = asked { model.type_for_attribute(name) } or return "1"
+          SAMPLES.find { |value| !type.serialize(value).nil? }.inspect
+        end
+
         def primary_key(model) = asked { model.primary_key }.to_s
 
         # @param shape [Shape]

@@ -71,10 +71,12 @@ module Castellan
 
       # Whether the code queries again although the association is loaded: `user.posts.reload`, or in Sequel
       # `user.posts { |dataset| … }`.
+      # A plain read beside a call with arguments is that of a builder: `json.author post.author.name`.
       def anew?(one, source)
         name = one.link.name
+        calls = source.calls.select { |call| call.name == name }
         source.calls?(:"reload_#{name}") || source.steps(name).any? { |steps| steps.first&.name == :reload } ||
-          source.calls.any? { |call| call.name == name && (call.arguments.any? || (call.block && one.models == SequelModels)) }
+          (calls.any? && calls.all? { |call| call.arguments.any? || (call.block && one.models == SequelModels) })
       end
 
       def mergeable?(one)

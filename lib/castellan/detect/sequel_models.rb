@@ -67,6 +67,10 @@ module Castellan
         end
 
         def column?(model, name) = model.columns.include?(name.to_sym)
+
+        # (see ActiveRecordModels.sample); Sequel does not cast values of conditions
+        def sample(_model, _name) = "1"
+
         def primary_key(model) = model.primary_key.to_s
 
         # Statements do not name their model, but a subclass (single-table inheritance) adds an IN list of its

@@ -157,11 +157,16 @@ module Castellan
       def part_of?(one, write)
         group = one.group
         return false if one.count > write.count
-        return one.site == write.site && one.parent.nil? && one.link.model == write.group.shape.models.first if @links.walk?(group)
+        return one.site == write.site && one.parent.nil? && owner?(one, write) if @links.walk?(group)
         return false unless write.group.shape.table == group.shape.table
         return group.shape.existence? && CallSite.source(one.site).to_s.include?("validates_unique") if one.site != write.site
 
         group.shape.existence? || group.shape.locks? || Source.at(one.site).locks? || write.group.before?(group)
+      end
+
+      # A duplicate has no link: the new records have one owner, which each of them reads again.
+      def owner?(one, write)
+        (one.link || @links.of(one.group))&.model == write.group.shape.models.first
       end
 
       def new_case(kind, group, site, link: nil, **more)

@@ -129,7 +129,7 @@ module Castellan
         def incomplete?
           return true if code.nil? || code.include?("…")
 
-          calls = ["where(#{column}: 1)", further(:evaluable_text), @shape.records? ? order : ""]
+          calls = ["where(#{column}: #{@models.sample(@model, column)})", further(:evaluable_text), @shape.records? ? order : ""]
           statement = Selection.new(@shape, without: [*(@kind unless @model == @models.named(@shape))])
           !statement.same?(Selection.of_model(@model, calls.reject(&:empty?).join(".")), ordered: @shape.records? && !order.empty?)
         end

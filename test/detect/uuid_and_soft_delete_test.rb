@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "castellan/detect"
+
+# Loops of a Rails application with UUIDs for keys and rows that are deleted softly.
+class UuidAndSoftDeleteTest < Minitest::Test
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Product < Base
+    has_many :reviews, class_name: "UuidAndSoftDeleteTest::Review"
+    has_many :approved_reviews, -> { where(approved: true).order(:id) }, class_name: "UuidAndSoftDeleteTest::Review"
+  end
+
+  class Review < Base
+    default_scope { where(deleted_at: nil) }
+    belongs_to :product, optional: false, class_name: "UuidAndSoftDeleteTest::Product"
+  end
+
+  def setup
+    needs :postgres
+    Base.establish_connection(Castellan::TestServers.postgres_url)
+    Base.connection.create_table(:products, id: :uuid)
+    Base.connection.create_table(:reviews) do |table|
+      table.uuid :product_id
+      table.boolean :approved
+      table.datetime :deleted_at
+    end
+    [Product, Review].each(&:reset_column_information)
+    4.times { Review.create!(product: Product.create!) }
+  end
+
+  def teardown = Base.remove_connection
+
+  def test_a_grouped_calculation_by_a_uuid_is_suggested
+    finding = only { Product.all.to_a.each { |product| product.reviews.count } }
+    assert_includes finding.fix.to_s, ".where(product_id: values).group(:product_id).count", finding.fix_refused
+  end
+
+  def test_the_association_of_the_same_condition_is_named
+    finding = only do
+      Product.all.to_a.each { |product| [product.reviews.order(:id).last, product.approved_reviews.loaded?] }
+    end
+    assert_equal "UuidAndSoftDeleteTest::Product#reviews", finding.association
+  end
+
+  def test_new_records_of_one_owner_are_a_loop_of_writes
+    product = Product.first.id
+    findings = Castellan::Detect.watch(slow_ms: nil) { 3.times { Review.create!(product_id: product) } }
+    assert_equal [[:write_loop, 3]], findings.map { |finding| [finding.kind, finding.count] }, findings.join("\n")
+  end
+
+  private
+
+  def only(&block)
+    findings = Castellan::Detect.watch(slow_ms: nil, &block)
+    assert_equal 1, findings.size, findings.join("\n")
+    findings.first
+  end
+end
