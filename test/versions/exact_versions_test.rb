@@ -5,7 +5,9 @@ require "active_record"
 require "sequel"
 require "pg"
 require "sqlite3"
+require "uri"
 require_relative "exact_versions_contract"
+require_relative "../support/stalling_proxy"
 
 module ExactVersionsOnSQLite
   # The driver's own connection. Waits in Ruby, because SQLite's busy_timeout blocks all threads of the
@@ -640,6 +642,21 @@ class ExactVersionsSequelPostgresTest < Minitest::Test
   include ExactVersionsContract
   include ExactVersionsOnPostgres
   include ExactVersionsOnSequel
+
+  PROCESS = /K\0\0\0\x0c.{4}/mn # the message BackendKeyData: a process and a secret, four bytes each
+
+  # Where another server process may run the next transaction.
+  def test_no_statement_is_prepared_behind_a_pooler
+    proxy = Castellan::StallingProxy.new(URI(url).port) { |bytes| bytes.sub(PROCESS) { "K\0\0\0\x0c\x7f\xff\xff\xff".b } }
+    pooled = Sequel.connect(url.sub(/:#{URI(url).port}\b/, ":#{proxy.port}"))
+    versions = Castellan::Versions::ExactVersions.new(pooled)
+    pooled.transaction { 6.times { assert versions.current([Castellan::Versions::Dependency.new("users")]) } }
+    assert_empty pooled[:pg_prepared_statements].select_map(:name)
+  ensure
+    pooled&.disconnect
+    Sequel::DATABASES.delete(pooled)
+    proxy&.close
+  end
 
   private
 

@@ -4,6 +4,8 @@ require "test_helper"
 require "active_record"
 require "sequel"
 require "pg"
+require "uri"
+require_relative "../support/stalling_proxy"
 
 # Versions that are kept in the process until PostgreSQL notifies of a write.
 module NotifiedVersionsContract
@@ -254,6 +256,34 @@ end
 class NotifiedVersionsOnSequelTest < Minitest::Test
   include NotifiedVersionsContract
 
+  PROCESS = /K\0\0\0\x0c.{4}/mn # the message BackendKeyData
+  NOTIFICATION = /A\0\0\0.{5}castellan_\w+\0[^\0]*\0/mn # the message NotificationResponse
+
+  # As PgBouncer does, which gives a connection a server process for one transaction.
+  def test_behind_a_pooler_that_delivers_no_notifications_each_version_is_read
+    behind(->(bytes) { bytes.gsub(NOTIFICATION, "") }) do |notified|
+      notified.current([dependency("posts")])
+      line = Timeout.timeout(10) { @lines.pop }
+      assert_match(/a pooler in transaction mode delivers no notifications: pass connect: of the database itself\z/, line)
+      refute_predicate notified, :listening?
+      2.times do
+        before = notified.current([dependency("posts")])
+        @other.exec("INSERT INTO posts DEFAULT VALUES")
+        refute_equal before, notified.current([dependency("posts")]), "without a lag"
+      end
+    end
+  end
+
+  def test_behind_a_pooler_that_delivers_notifications_the_process_listens
+    behind(->(bytes) { bytes }) do |notified|
+      eventually { notified.listening? }
+      before = notified.current([dependency("posts")])
+      @other.exec("INSERT INTO posts DEFAULT VALUES")
+      eventually { notified.current([dependency("posts")]) != before }
+      assert_empty @lines
+    end
+  end
+
   # Of which one may be behind.
   def test_with_several_servers_each_version_is_read
     database = Sequel.connect(@url, servers: { read_only: {} })
@@ -270,6 +300,18 @@ class NotifiedVersionsOnSequelTest < Minitest::Test
   end
 
   private
+
+  def behind(change)
+    proxy = Castellan::StallingProxy.new(URI(@url).port) { |bytes| change.call(bytes.sub(PROCESS) { "K\0\0\0\x0c\x7f\xff\xff\xff".b }) }
+    database = Sequel.connect(@url.sub(/:#{URI(@url).port}\b/, ":#{proxy.port}"))
+    notified = Castellan::Versions::NotifiedVersions.new(database, log: ->(line) { @lines << line })
+    yield notified
+  ensure
+    notified&.close
+    database&.disconnect
+    Sequel::DATABASES.delete(database)
+    proxy&.close
+  end
 
   def connect = @db = Sequel.connect(@url)
   def disconnect = @db.disconnect

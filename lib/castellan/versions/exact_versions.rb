@@ -33,7 +33,7 @@ module Castellan
 
       # @param source [Class, Object] ActiveRecord::Base or a subclass, or a Sequel::Database
       # @param prepared [Boolean, nil] false behind a pooler that does not support prepared statements; nil: true,
-      #   unless database.yml says `prepared_statements: false`
+      #   unless database.yml says `prepared_statements: false`, or Sequel connects through a pooler
       # @param log [#call, nil] called once per database and outage if it fails; default standard error
       def initialize(source, prepared: nil, log: nil)
         @connections = RawConnections.for(source)

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "securerandom"
+
 module Castellan
   module Versions
     # Counts PostgreSQL's notifications of writes, in a thread with a connection of its own.
@@ -8,13 +10,18 @@ module Castellan
     #   listener.generation(%w[posts users], Clock.monotonic_ns)   # => 17; changes with each write
     #
     # Starts at the first call in each process, also after a fork. Reopens a lost connection after a second,
-    # then after up to 30; meanwhile the generation is nil.
+    # then after up to 30; meanwhile the generation is nil. It is also nil behind a connection pooler that
+    # delivers no notifications, such as PgBouncer in transaction mode.
     class NotificationListener
       CHANNEL = "castellan_versions"
+      PROBE = "castellan_probe"
       BEAT_SECONDS = 1
       SILENT_NS = 3_000_000_000
+      PROBE_NS = 1_000_000_000
       LONGEST_PAUSE = 30
-      private_constant :BEAT_SECONDS, :SILENT_NS, :LONGEST_PAUSE
+      # Raised behind a pooler that delivers no notifications.
+      class Deaf < StandardError; end
+      private_constant :PROBE, :PROBE_NS, :BEAT_SECONDS, :SILENT_NS, :LONGEST_PAUSE, :Deaf
 
       # @param log [#call, nil] called once when the connection is lost; default standard error
       # @yieldreturn [Hash] arguments of PG.connect
@@ -73,20 +80,30 @@ module Castellan
 
       def listen_always
         pause = BEAT_SECONDS
+        told = false
         loop do
           listen { pause = BEAT_SECONDS }
         rescue StandardError => error
-          lost = error.message.lines.first&.chomp
-          @log.call("castellan: versions are read from the database, because nobody listens to it: #{lost}") if @beat_ns
+          told = note(error, told)
           @beat_ns = nil
           sleep pause
           pause = [pause * 2, LONGEST_PAUSE].min
         end
       end
 
+      # @param told [Boolean] whether the pooler was logged before
+      # @return [Boolean] the same afterwards
+      def note(error, told)
+        deaf = error.is_a?(Deaf)
+        lost = error.message.lines.first&.chomp
+        @log.call("castellan: versions are read from the database, because nobody listens to it: #{lost}") if @beat_ns || (deaf && !told)
+        told || deaf
+      end
+
       # Changes the generation of all tables, because earlier notifications may be lost.
       def listen
-        connection = @connection = PG.connect(connect_timeout: 5, **@connect.call.transform_keys(&:to_sym))
+        connection = @connection = connect
+        hear(connection) if pooled?(connection)
         connection.exec("LISTEN #{CHANNEL}")
         @all += 1
         @beat_ns = Clock.monotonic_ns
@@ -97,6 +114,33 @@ module Castellan
         end
       ensure
         connection&.close unless connection.nil? || connection.finished?
+      end
+
+      def connect = PG.connect(connect_timeout: 5, **@connect.call.transform_keys(&:to_sym))
+
+      # A pooler names a server process of its own.
+      def pooled?(connection)
+        connection.exec("SELECT pg_backend_pid()").getvalue(0, 0).to_i != connection.backend_pid
+      end
+
+      # Sends itself a notification. Another connection sends it, because a pooler in transaction mode delivers those
+      # that arrive during a statement.
+      # @raise [Deaf] if it does not arrive
+      def hear(connection)
+        word = SecureRandom.hex(8)
+        connection.exec("LISTEN #{PROBE}")
+        sender = connect
+        sender.exec("NOTIFY #{PROBE}, '#{word}'")
+        until_ns = Clock.monotonic_ns + PROBE_NS
+        heard = nil
+        while heard != word && (left_ns = until_ns - Clock.monotonic_ns).positive?
+          connection.wait_for_notify(left_ns / 1e9) { |_channel, _process, payload| heard = payload }
+        end
+        raise Deaf, "a pooler in transaction mode delivers no notifications: pass connect: of the database itself" if heard != word
+
+        connection.exec("UNLISTEN #{PROBE}")
+      ensure
+        sender&.close
       end
 
       # The trigger sends an empty name for tables with partitions or parents, whose other names are unknown

@@ -11,7 +11,7 @@ module Castellan
     #   reader.value(raw, "SELECT …")            # => String or nil
     #
     # Pass `prepared: false` behind a pooler in transaction mode that does not support prepared statements
-    # (older PgBouncer).
+    # (older PgBouncer), or `:direct` to prepare only where there is no pooler.
     class PostgresReader
       ERROR = PG::Error
       NONE = [].freeze
@@ -25,11 +25,15 @@ module Castellan
       # @return [String, nil]
       def value(raw, sql, values = nil)
         values ||= NONE
-        result = @prepared ? PostgresStatements.for(raw).exec(sql, values) : raw.exec_params(sql, values)
+        result = prepared?(raw) ? PostgresStatements.for(raw).exec(sql, values) : raw.exec_params(sql, values)
         result.getvalue(0, 0) if result.ntuples.positive?
       ensure
         result&.clear
       end
+
+      private
+
+      def prepared?(raw) = @prepared == :direct ? PostgresStatements.for(raw).direct? : @prepared
     end
   end
 end

@@ -211,8 +211,8 @@ module Castellan
           RawConnections.dialect(@database.database_type)
         end
 
-        # @return [Boolean]
-        def prepared? = true
+        # @return [Symbol] not behind a pooler, because Sequel itself prepares no statements either
+        def prepared? = :direct
 
         # @param model [Object] a model or dataset
         # @return [Boolean] whether it uses the same Sequel::Database
