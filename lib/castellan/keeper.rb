@@ -225,6 +225,7 @@ module Castellan
       if written && entry.key == key
         written.key = key
         written.made_ms = entry.made_ms
+        written.stored = entry.stored?
         return written
       end
 

@@ -155,6 +155,20 @@ class CacheFreshnessTest < Minitest::Test
     end
   end
 
+  def test_bytes_of_another_process_replace_an_expired_copy_in_memory
+    one, other = Array.new(2) do
+      store = Castellan::Store::TieredStore.new(Castellan::Store::MemoryStore.new, @store)
+      Castellan::Cache::DocumentLayer.new(store: store)
+    end
+    [{}, { stale_while_revalidate: 30 }, { stale_if_error: 30 }].each_with_index do |stale, n|
+      allowed = freshness(expires_in: 10, **stale)
+      read = ->(layer, digit) { layer.fetch("k#{n}", freshness: allowed) { digit ? digit * 200 : flunk } }
+      at(0) { assert_equal "1" * 200, [read.call(one, "1"), read.call(other, nil)].uniq.join }
+      at(10_000) { assert_equal "2" * 200, read.call(one, "2") }
+      at(10_001) { assert_equal "2" * 200, read.call(other, nil), stale }
+    end
+  end
+
   def test_nothing_stale_is_served_where_nothing_is_declared
     one, two = %w[one two].map { |name| Castellan::Cache::Key.for([name]) }
     @layer.fetch(one, latest: "latest") { "1" }

@@ -403,6 +403,16 @@ class HitsTest < Minitest::Test
     assert_nil status.call("letters/99")
   end
 
+  def test_cache_status_does_not_claim_that_a_document_is_stored_if_the_store_did_not_take_it
+    Castellan.keep(store: Castellan::Store::NullStore.new, versions: @versions)
+    @app = Castellan.app do
+      cache_status true
+      resource LetterResource
+    end
+    assert_equal ["Castellan; fwd=miss"] * 2, Array.new(2) { get("letters")[1]["cache-status"] }
+    assert_equal "Castellan; fwd=miss", get("letters", "HTTP_ACCEPT_ENCODING" => "gzip")[1]["cache-status"]
+  end
+
   def test_a_document_with_values_of_a_viewer_has_no_field_for_cdns
     @app = Castellan.app { resource CdnResource }
     3.times do

@@ -54,6 +54,7 @@ module Castellan
       def find(key, freshness: FOREVER, latest: nil, &compute)
         started_ns = Clock.monotonic_ns if Events.wanted?
         entry = entry(key)
+        entry = shared(key) || entry if entry && !fresh?(entry, freshness)
         return hit(entry, started_ns) if entry && freshness.expires_in.nil?
 
         left_ms = (freshness.expires_in * 1000) - entry.age_ms if entry
@@ -97,6 +98,9 @@ module Castellan
       end
 
       private
+
+      # @return [Entry, nil] the entry that all processes see; that of this process may be one that another one replaced
+      def shared(key) = Entry.load(key, @store.read_shared([key])[key])
 
       # An expired or replaced entry, and the seconds since then.
       Stale = Struct.new(:entry, :seconds) do
@@ -170,7 +174,7 @@ module Castellan
 
       # @param than [Entry, nil] an entry to replace before it expires
       def computed(key, freshness, latest, than: nil)
-        other = entry(key) if @leases # another process may have written it before the lease was taken
+        other = shared(key) if @leases # another process may have written it before the lease was taken
         return other if other && fresh?(other, freshness) && other.made_ms != than&.made_ms
 
         started_ns = Clock.monotonic_ns
@@ -182,7 +186,7 @@ module Castellan
 
       # @return [Entry, nil] bytes whose computation began later, and so read newer rows
       def newer(key, started_ms)
-        other = entry(key)
+        other = shared(key)
         other if other && other.made_ms - other.cost_ms > started_ms
       end
 
@@ -191,7 +195,7 @@ module Castellan
         written = @store.write_multi({ made.key => made.dump }, ttl: freshness.ttl)
         point(latest, made, freshness) if latest && freshness.stale?
         publish(written.empty? ? :pass : :fill, started_ns, made)
-        made
+        written.empty? ? made.unstored : made
       end
 
       # Stores the key of the last version.
@@ -209,7 +213,7 @@ module Castellan
         started_ns = Clock.monotonic_ns
         while Clock.monotonic_ns < started_ns + (@lease_ttl * 1_000_000_000)
           sleep PAUSE_SECONDS
-          found = @store.read_multi([key, lease])
+          found = @store.read_shared([key, lease])
           entry = Entry.load(key, found[key])
           made = entry && fresh?(entry, freshness)
           next if found.key?(lease) && !made

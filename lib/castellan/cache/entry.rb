@@ -25,13 +25,21 @@ module Castellan
       # @return [Integer] milliseconds that the computation took
       attr_reader :key, :bytes, :made_ms, :cost_ms
 
-      def initialize(key, bytes, made_ms:, cost_ms:)
+      # @param stored [Boolean] false if the store did not take it
+      def initialize(key, bytes, made_ms:, cost_ms:, stored: true)
         @key = key
         @bytes = bytes
         @made_ms = made_ms
         @cost_ms = cost_ms
+        @stored = stored
         freeze
       end
+
+      # @return [Boolean]
+      def stored? = @stored
+
+      # @return [Entry] the same, which the store did not take
+      def unstored = Entry.new(@key, @bytes, made_ms: @made_ms, cost_ms: @cost_ms, stored: false)
 
       # @param kept [String, nil] from a store
       # @return [Entry, nil]

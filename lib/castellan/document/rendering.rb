@@ -17,7 +17,7 @@ module Castellan
       # The document without the viewer's values: its bytes, the placeholders (nil: none), and whether the
       # requested record exists. For cached bytes also the key and the time of writing; for gzip with
       # placeholders the checksums of its pieces, see {Cache::SplicedGzip}.
-      Written = Struct.new(:body, :blanks, :found, :key, :made_ms, :sums, :tag, :until_ms)
+      Written = Struct.new(:body, :blanks, :found, :key, :made_ms, :sums, :tag, :until_ms, :stored)
 
       UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
       NO_BYTES = ""

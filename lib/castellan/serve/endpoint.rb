@@ -43,8 +43,9 @@ module Castellan
       NOTED = [200, 304].freeze
       HIT = { "cache-status" => "Castellan; hit" }.freeze
       MISS = { "cache-status" => "Castellan; fwd=miss; stored" }.freeze
+      UNSTORED = { "cache-status" => "Castellan; fwd=miss" }.freeze
       NO_OWNER = {}.freeze
-      private_constant :NO_OWNER, :JSON_API, :LONGEST, :NOTED, :HIT, :MISS
+      private_constant :NO_OWNER, :JSON_API, :LONGEST, :NOTED, :HIT, :MISS, :UNSTORED
 
       # @return [Class]
       # @return [String] the path of the collection
@@ -441,7 +442,9 @@ module Castellan
       def cache_status(rendering)
         return {} unless @frame.cache_status && rendering.kept?
 
-        rendering.rendered? ? MISS : HIT
+        return HIT unless rendering.rendered?
+
+        rendering.written.stored ? MISS : UNSTORED
       end
 
       def absent(id)

@@ -53,6 +53,11 @@ module Castellan
         guard(nil) { @store.read_multi(keys) } || (@near ? @near.read_multi(keys) : miss)
       end
 
+      # Reads what processes share, past the near copies of a {TieredStore}; while that fails, the near copies.
+      def read_shared(keys)
+        @near ? guard(nil) { @store.read_shared(keys) } || @near.read_multi(keys) : read_multi(keys)
+      end
+
       # Reads and decodes one value; only a {MemoryStore} keeps the result, see {MemoryStore#decoded}.
       # @param key [String]
       # @yieldparam bytes [String]

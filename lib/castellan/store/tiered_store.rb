@@ -40,9 +40,13 @@ module Castellan
         missing = keys.reject { |key| found.key?(key) }
         return found if missing.empty?
 
-        shared = @far.read_multi(missing)
-        promote(shared, nil)
-        found.merge!(shared)
+        found.merge!(read_shared(missing))
+      end
+
+      # Reads past near copies, which may be older than the values of another process.
+      # @return [Hash{String => String}]
+      def read_shared(keys)
+        @far.read_multi(keys).tap { |shared| promote(shared, nil) }
       end
 
       # @return [Array<String>] the keys that were written to the shared store
