@@ -29,8 +29,9 @@ module Castellan
     UNSHARED_SECONDS = 10
     UNFILLED_SECONDS = 3_600
     MOST_TURNS = 2 # of waiting for another request
+    FAILED = :failed
     NONE = [].freeze
-    private_constant :SAFE, :UNSHARED_SECONDS, :UNFILLED_SECONDS, :MOST_TURNS, :NONE
+    private_constant :SAFE, :UNSHARED_SECONDS, :UNFILLED_SECONDS, :MOST_TURNS, :FAILED, :NONE
   end
 end
 
@@ -236,16 +237,22 @@ module Castellan
     # Forwards one of several simultaneous requests. The others use its response if it is stored and matches. If
     # its Vary shows that they need another one, they wait once more, for those that need the same.
     def collapse(request, found, reason, group, waited)
-      fetched = nil
+      fetched = failure = nil
       # Requests after an invalidation do not wait for one that began before it.
       shared = @flights.run("#{group}\0#{@storage.generation(found.seen)}") do |first|
         fetched = first ? lease(request, group, reason) : fetch_unless_stored(request, group, reason)
-        fetched.shared if fetched&.shared&.shareable?
+        fetched&.shared&.shareable? ? fetched.shared : (FAILED if fetched && failed?(fetched))
+      rescue StandardError => failure
+        FAILED
       end
+      raise failure if failure
       return fetched.response if fetched
+      return read(request, waited: [*waited, FAILED]) if shared == FAILED # once more: a failure is not shared
 
       (shared && use(request, shared, reason)) || read(request, waited: [*waited, group])
     end
+
+    def failed?(fetched) = (fetched.status || fetched.response.first) >= 500
 
     # Collapses the requests of several processes, if the store has leases.
     # @return [Origin::Fetched, nil] nil if another process did not store its response, or stored one that

@@ -209,6 +209,7 @@ module Castellan
     # - `keyed(rendering, key)`: a document computed its cache key (nil: it is not cached)
     # - `fetched(key, tables, digest)`: `Castellan.cache.fetch` was called; `digest` is nil if nothing is
     #   cached
+    # - `unstored(reason)`: {HTTPCache} did not store a response
     # - `span(kind, name, started_ns, duration_ns)`: a rendering ended
     # - the events of {Instrument::EagerInstrument}
     # @param event [Symbol]

@@ -42,6 +42,14 @@ class CacheCommandTest < Minitest::Test
       use Castellan::HTTPCache
       run ->(_env) { [200, { "cache-control" => "max-age=60" }, ["http"]] }
     end
+    map("/unstored") do
+      use Castellan::HTTPCache, max_body: 10
+      run ->(env) {
+        fields = { "p" => { "cache-control" => "private" }, "c" => { "cache-control" => "max-age=9", "set-cookie" => "a=b" },
+                   "l" => { "cache-control" => "max-age=9" }, "f" => { "cache-control" => "max-age=9, private=x-a", "vary" => "*" } }
+        [200, fields.fetch(env["QUERY_STRING"], {}), ["longer than ten bytes"]]
+      }
+    end
     map("/unversioned") do
       run ->(_env) { [200, {}, [Castellan.cache.fetch("some", depends_on: %w[posts comnents]) { "" }]] }
     end
@@ -85,6 +93,14 @@ class CacheCommandTest < Minitest::Test
     assert_match(/now: 200.*^  cache-status: Castellan; fwd=uri-miss; stored$.*caches: http miss$/m, output)
     assert_match(%r{^    key: http://localhost/http\?page=1$}, output)
     assert_match(/again: 200.*^  cache-status: Castellan; hit; ttl=\d+$.*^  age: \d+$.*caches: http hit/m, output)
+  end
+
+  def test_what_the_http_cache_does_not_store_has_a_reason
+    { "p" => "it is private (cache-control)", "c" => "it has Set-Cookie", "l" => "it is longer than max_body:",
+      "f" => "its Vary contains * or is invalid", "n" => "it is stale at once and has no validator" }.each do |query, reason|
+      assert_includes explain("/unstored?#{query}"), "\n    not stored: #{reason}"
+    end
+    refute_includes explain("/http"), "not stored"
   end
 
   def test_tables_without_a_version_are_named

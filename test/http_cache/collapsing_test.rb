@@ -97,6 +97,16 @@ class HTTPCacheCollapsingTest < Minitest::Test
     assert_equal({ "500" => 1, "200" => 63 }, answers.map(&:code).tally)
   end
 
+  def test_after_a_failure_the_others_wait_once_more
+    [-> { [500, {}, ["failed"]] }, -> { raise IOError, "away" }].each do |failure|
+      application = SlowApplication.new(64) do |_env, number|
+        number == 1 ? failure.call : [200, FRESH.dup, ["fine"]].tap { sleep 0.3 }
+      end
+      assert_equal({ "500" => 1, "200" => 63 }, read_by_64(application).map(&:code).tally)
+      assert_operator application.count, :<, 8
+    end
+  end
+
   # While the application fails, it is spared as well.
   [
     ["a_500", -> { [500, {}, ["failed"]] }], ["an_exception", -> { raise IOError, "away" }]

@@ -15,12 +15,13 @@ module Castellan
 
       # Observes a request: documents, calls of `Castellan.cache`, cache reads, and the number of queries.
       class Seen
-        attr_reader :documents, :fetches, :looks, :queries
+        attr_reader :documents, :fetches, :looks, :queries, :refusals
 
         def initialize
           @documents = []
           @fetches = []
           @looks = []
+          @refusals = []
           @queries = 0
         end
 
@@ -33,6 +34,7 @@ module Castellan
 
         def keyed(rendering, key) = @documents << [rendering, key]
         def fetched(*asked) = @fetches << asked
+        def unstored(reason) = @refusals << reason
 
         # @return [Array<String>] the keys of documents and of `Castellan.cache`
         def keys = (@documents + @fetches).filter_map(&:last)
@@ -105,7 +107,8 @@ module Castellan
       def http_lines(request, seen)
         return [] unless seen.looks.any? { |layer, *| layer == :http }
 
-        ["Castellan::HTTPCache", "  key: #{HTTPCache::ClientRequest.new(request.env).url}"]
+        ["Castellan::HTTPCache", "  key: #{HTTPCache::ClientRequest.new(request.env).url}",
+         *seen.refusals.compact.map { |reason| "  not stored: #{reason}" }]
       end
 
       # The exception of an error page, or titles and details from the error document of a 4xx.

@@ -262,7 +262,10 @@ module Castellan
       end
 
       # @return [Fetched]
-      def not_stored(received, policy) = unmodified(received, policy) || Fetched.new(forwarded(received))
+      def not_stored(received, policy)
+        Recording.current&.notify(:unstored, policy.refusal || "it is longer than max_body:, incomplete, or was purged meanwhile")
+        unmodified(received, policy) || Fetched.new(forwarded(received))
+      end
 
       # @return [Fetched, nil] a 304 without the body
       def unmodified(received, policy)

@@ -46,6 +46,16 @@ module Castellan
         final? && permitted? && (explicit? || heuristic?) && useful? && (@request.http_method != "POST" || timed?)
       end
 
+      # @return [String, nil] why the response may not be stored, for `castellan cache explain`; nil if it may
+      def refusal
+        return if storable?
+        return "a response with status #{@status}, Transfer-Encoding or events is never stored" unless final?
+        return refused_by_fields unless permitted?
+        return "no max-age, and the request has a cookie or other credentials" if @request.identified? && !explicit?
+
+        "it is stale at once and has no validator: send max-age or s-maxage, or ETag or Last-Modified"
+      end
+
       # @return [Array<String>, nil] the fields in Vary; nil if it contains `*`
       def vary
         return @vary if defined?(@vary)
@@ -108,6 +118,19 @@ module Castellan
         return true if @options.set_cookie == :explicit && public?
 
         excluded.include?("set-cookie") || (@fields["set-cookie"].nil? && (!@session || vary.include?("cookie")))
+      end
+
+      def refused_by_fields
+        return "its Vary contains * or is invalid" if vary.nil?
+        return "the request has Cache-Control: no-store" if @request.no_store?
+
+        word = %w[private no-store].find { |name| @control.key?(name) && @control.fields(name) == true }
+        return "it is #{word} (#{@targeted ? @options.targeted_fields.find { |name| @fields.key?(name) } : "cache-control"})" if word
+        return "the request has Authorization: send public, s-maxage or must-revalidate" if @request.authorized? && !shareable?
+        return "it has Set-Cookie" if @fields.key?("set-cookie")
+        return "the application has used the session: leave it alone, or send Vary: Cookie" if @session
+
+        "its Cache-Control or Connection excludes a field that the content needs"
       end
 
       # RFC 9111 §3.5.
