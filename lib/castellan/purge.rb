@@ -23,7 +23,19 @@ module Castellan
   # the purge, so each purge is sent once more after `again_after` seconds.
   class Purge
     # Raised if a proxy does not accept a purge.
-    class Error < Castellan::Error; end
+    class Error < Castellan::Error
+      # @return [Array<String>] those of the tags that it has accepted
+      attr_reader :accepted
+
+      # @return [Integer, nil] seconds after which it takes further requests
+      attr_reader :retry_after
+
+      def initialize(message = nil, accepted: [], retry_after: nil)
+        super(message)
+        @accepted = accepted
+        @retry_after = retry_after
+      end
+    end
 
     # @return [Array<#purge>] the proxies and CDNs
     attr_reader :proxies

@@ -22,12 +22,12 @@ class PurgeApisTest < Minitest::Test
     assert_equal [256, 44], [one, two].map { |env| JSON.parse(env["body"])["surrogate_keys"].size }
   end
 
-  def test_cloudflare_purges_30_tags_at_a_time
-    serve { |url| Castellan::Purge::Cloudflare.new(zone: "z1", token: "secret", url: url).purge(Array.new(31) { |number| "tags/#{number}" }) }
+  def test_cloudflare_purges_100_tags_at_a_time
+    serve { |url| Castellan::Purge::Cloudflare.new(zone: "z1", token: "secret", url: url).purge(Array.new(101) { |number| "tags/#{number}" }) }
     one, two = drained
     assert_equal ["POST", "/client/v4/zones/z1/purge_cache", "Bearer secret"],
                  one.values_at("REQUEST_METHOD", "PATH_INFO", "HTTP_AUTHORIZATION")
-    assert_equal [30, 1], [one, two].map { |env| JSON.parse(env["body"])["tags"].size }
+    assert_equal [100, 1], [one, two].map { |env| JSON.parse(env["body"])["tags"].size }
   end
 
   def test_another_status_is_an_error_that_names_it

@@ -19,7 +19,9 @@ module PurgeOddTablesContract
   WRITES = ["UPDATE TABLE_NAME SET name = 'A' WHERE id = 1", "UPDATE TABLE_NAME SET note = '{\"a\": 1}' WHERE id = 1",
             "UPDATE TABLE_NAME SET place = '(5,6)' WHERE id = 2", "UPDATE TABLE_NAME SET price = 1.00 WHERE id = 1",
             "UPDATE TABLE_NAME SET \"größe\" = 9 WHERE id = 1", "UPDATE TABLE_NAME SET rank = 9 WHERE id = 1",
-            "INSERT INTO TABLE_NAME (id, name, rank, \"größe\") VALUES (4, 'd', 8, 0)"].freeze
+            "INSERT INTO TABLE_NAME (id, name, rank, \"größe\") VALUES (4, 'd', 8, 0)",
+            "UPDATE TABLE_NAME SET note = '{\"a\":\"\\u0000\"}', \"größe\" = -1 WHERE id = 3",
+            "UPDATE TABLE_NAME SET rank = 11 WHERE id = 3"].freeze
   PATHS = %w[/things/1 /things /things?sort=gr%C3%B6%C3%9Fe&page[size]=1 /things?sort=-twice&page[size]=1 /loud?page[size]=1].freeze
 
   def setup
@@ -39,6 +41,16 @@ module PurgeOddTablesContract
     assert_empty(WRITES.flat_map { |sql| missed(sql.gsub("TABLE_NAME", quoted)) })
   end
 
+  # The triggers of SQLite name the columns.
+  def test_a_column_that_was_added_after_the_installation
+    create
+    install
+    journal.run("ALTER TABLE #{quoted} ADD COLUMN added text")
+    assert_equal !postgres?, request("GET", "/things/1")["cache-control"].include?("no-cache")
+    @purge.install(*@resources)
+    refute_includes request("GET", "/things/1")["cache-control"], "no-cache"
+  end
+
   # In either order, and without the resource of the comments.
   def test_installing_one_resource_after_another
     models = journal.models
@@ -50,6 +62,20 @@ module PurgeOddTablesContract
     @paths = %w[/posts/1?include=comments,writer /posts/1 /writers/1]
     writes = ["UPDATE comments SET body = 'Changed' WHERE id = 1", "UPDATE posts SET title = 'Changed' WHERE id = 1",
               "UPDATE writers SET name = 'Changed' WHERE id = 1"]
+    assert_empty(writes.flat_map { |sql| missed(sql) })
+  end
+
+  # The document is a record of the join table, and its post links to others.
+  def test_a_join_table_with_a_resource
+    @clean = -> { journal.run("DROP TABLE labels") }
+    journal.run("CREATE TABLE labels (id integer PRIMARY KEY, post_id integer, tag_id integer)")
+    journal.run("INSERT INTO labels (id, post_id, tag_id) VALUES (1, 1, 1), (2, 1, 2)")
+    declare_labels
+    @resources = label_resources
+    @purge.install(*@resources)
+    serve_public(@resources.to_h { |resource| [resource, resource] })
+    @paths = %w[/labels/1?include=post /labels/1]
+    writes = ["INSERT INTO labels (id, post_id, tag_id) VALUES (3, 1, 3)", "DELETE FROM labels WHERE id = 2"]
     assert_empty(writes.flat_map { |sql| missed(sql) })
   end
 
@@ -141,6 +167,49 @@ module PurgeOddTablesContract
       self.table_name = table
       def self.name = "OddThing"
     end
+  end
+
+  # @return [Array<Class>] resources of the labels, posts and tags
+  def label_resources
+    models = journal.models
+    tag = Class.new(models::TagResource) { cache_control s_maxage: 600 }
+    post = Class.new(Castellan::Resource) do
+      model models.const_get(:Labelled)
+      type "posts"
+      has_many :tags, resource: tag
+      cache_control s_maxage: 600
+    end
+    label = Class.new(Castellan::Resource) do
+      model models.const_get(:Label)
+      type "labels"
+      belongs_to :post, resource: post
+      cache_control s_maxage: 600
+    end
+    [label, post, tag]
+  end
+
+  def declare_labels
+    models = journal.models
+    return if models.const_defined?(:Label, false)
+    return declare_labels_of_sequel(models) if sequel?
+
+    models.module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
+      class Labelled < Base
+        self.table_name = "posts"
+        has_many :labels, foreign_key: :post_id
+        has_many :tags, through: :labels
+      end
+      class Label < Base
+        belongs_to :post, class_name: "Labelled"
+        belongs_to :tag
+      end
+    RUBY
+  end
+
+  def declare_labels_of_sequel(models)
+    labelled = models.const_set(:Labelled, Class.new(Sequel::Model(models::DB[:posts])))
+    labelled.many_to_many :tags, class: models::Tag, join_table: :labels, left_key: :post_id, right_key: :tag_id
+    models.const_set(:Label, Class.new(Sequel::Model(models::DB[:labels]))).many_to_one :post, class: labelled
   end
 
   # @return [Array<String>] what a write changed and did not purge

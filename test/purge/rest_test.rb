@@ -32,6 +32,23 @@ class PurgeRestTest < Minitest::Test
     end
   end
 
+  # The proxies compress, so they make the ETags of documents weak; If-Match compares strongly (RFC 9110, section 13.1.1).
+  def test_a_client_may_send_the_etag_of_a_compressed_document_in_if_match
+    etag = %("ab-_")
+    app = lambda do |env|
+      body = JSON.generate("if-match" => env["HTTP_IF_MATCH"], "filling" => "x" * 2_000)
+      [200, { "content-type" => JSON_API, "cache-control" => "public, s-maxage=60", "etag" => etag }, [body]]
+    end
+    proxies(castellan: app) do |kind, url|
+      sent = get("#{url}/posts/1", "accept-encoding" => "gzip")["etag"]
+      assert_equal "W/#{etag}", sent, kind
+      [sent, etag].each do |condition|
+        response = Net::HTTP.start(URI(url).host, URI(url).port) { |http| http.patch("/posts/1", "{}", "if-match" => condition) }
+        assert_equal etag, JSON.parse(response.body)["if-match"], kind
+      end
+    end
+  end
+
   def test_the_rest_may_have_large_header_fields_and_websockets
     large = "x" * 7_000
     app = lambda do |env|
@@ -103,14 +120,14 @@ class PurgeRestTest < Minitest::Test
   end
 
   # The applications answer with the header fields that they get.
-  def proxies(rest: nil)
+  def proxies(rest: nil, castellan: nil)
     app = lambda do |env|
       body = JSON.generate(env.select { |name, _| name.start_with?("HTTP_") }.merge("filling" => "x" * 2_000))
       fields = { "content-type" => JSON_API, "cache-control" => "public, s-maxage=60" }
       [200, fields, [body]]
     end
     Castellan::TestServers.puma(rest || app) do |rest|
-      Castellan::TestServers.puma(app) do |url|
+      Castellan::TestServers.puma(castellan || app) do |url|
         KINDS.each { |kind| with_proxy(kind, URI(url).port, "--only", "/posts", "--rest", rest) { |base| yield kind, base } }
       end
     end

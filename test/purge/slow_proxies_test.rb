@@ -54,6 +54,25 @@ module PurgeSlowProxiesContract
     end
   end
 
+  # Cloudflare takes 25 requests at once, and then five in a minute.
+  def test_a_limit_of_requests_is_reached_with_progress
+    left = 0
+    api = ->(_env) { [(left -= 1) >= 0 ? 200 : 429, { "retry-after" => "7" }, ["{}"]] }
+    Castellan::TestServers.puma(api) do |url|
+      @purge = Castellan::Purge.new(journal.source, Castellan::Purge::Cloudflare.new(zone: "z", token: "t", url: url), again_after: nil)
+      @purge.install(@tag)
+      journal.run("INSERT INTO castellan_purges (tags) VALUES #{(1..450).map { |id| "('tags/#{id}')" }.join(", ")}")
+      remaining = [2, 2].map do |limit|
+        left = limit
+        error = assert_raises(Castellan::Purge::Error) { @purge.call }
+        assert_equal [7, -1], [error.retry_after, left]
+        notes.size
+      end
+      left = 1
+      assert_equal [250, 50, 50], [*remaining, @purge.call]
+    end
+  end
+
   def test_nothing_is_lost_when_the_process_ends_while_a_proxy_fails
     @answer = "503 Down"
     started { rename(1, "one") && reaches(@healthy, "tags/1") }

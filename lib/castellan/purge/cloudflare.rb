@@ -12,7 +12,7 @@ module Castellan
     #
     # See https://developers.cloudflare.com/cache/how-to/purge-cache/purge-by-tags/.
     class Cloudflare
-      MOST_TAGS = 30 # in one request
+      MOST_TAGS = 100 # in one request
       private_constant :MOST_TAGS
 
       # @param zone [String] the id of the zone
@@ -35,9 +35,9 @@ module Castellan
       # @param tags [Array<String>]
       # @raise [Error] if Cloudflare does not accept the purge
       def purge(tags)
-        @requests.call(tags.each_slice(MOST_TAGS).map { |slice|
+        @requests.in_slices(tags, MOST_TAGS) do |slice|
           Net::HTTP::Post.new(@path, @fields).tap { |request| request.body = JSON.generate(tags: slice) }
-        })
+        end
       end
     end
   end

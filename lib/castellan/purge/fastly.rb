@@ -37,9 +37,9 @@ module Castellan
       # @param tags [Array<String>]
       # @raise [Error] if Fastly does not accept the purge
       def purge(tags)
-        @requests.call(tags.each_slice(MOST_KEYS).map { |slice|
+        @requests.in_slices(tags, MOST_KEYS) do |slice|
           Net::HTTP::Post.new(@path, @fields).tap { |request| request.body = JSON.generate(surrogate_keys: slice) }
-        })
+        end
       end
     end
   end

@@ -9,6 +9,10 @@ module Castellan
     #
     #   Requests.new("http://127.0.0.1:6081", seconds: 2).call([Net::HTTP::Get.new("/")])
     class Requests
+      # A response that is no success; with the seconds of Retry-After, if it is a 429.
+      Failure = Struct.new(:text, :retry_after)
+      private_constant :Failure
+
       # @param url [String] of the proxy
       # @param seconds [Numeric] timeout of a request
       # @raise [ConfigurationError] if the URL is not one of http or https, or the seconds are not above 0
@@ -18,16 +22,33 @@ module Castellan
         raise ConfigurationError, "a proxy's URL is such as \"http://127.0.0.1:6081\", got #{url.inspect}" unless @uri
       end
 
-      # Sends every request, also after one that fails.
+      # Sends every request, also after one that fails, but none after a 429.
       # @param requests [Array<Net::HTTPRequest>]
+      # @yieldparam request [Net::HTTPRequest] one whose response is a success
       # @raise [Error] unless every response is a success
-      def call(requests)
-        failures = requests.any? ? connect { |http| requests.filter_map { |request| failure(request, http) } } : []
-        raise Error, "#{@uri.host}:#{@uri.port} answered #{failures.first(3).join(", ")}" if failures.any?
+      def call(requests, &accepted)
+        failures = requests.any? ? connect { |http| failures(requests, http, &accepted) } : []
+        return if failures.empty?
+
+        raise Error.new("#{@uri.host}:#{@uri.port} answered #{failures.first(3).map(&:text).join(", ")}",
+                        retry_after: failures.last.retry_after)
       rescue Error
         raise
       rescue StandardError => error
         raise Error, "#{@uri.host}:#{@uri.port} does not answer (#{error.class}: #{error.message})"
+      end
+
+      # Purges so many tags in each request.
+      # @param tags [Array<String>]
+      # @yieldparam slice [Array<String>]
+      # @yieldreturn [Net::HTTPRequest]
+      # @raise [Error] with the tags that were accepted, so that only the others are sent again
+      def in_slices(tags, size)
+        slices = tags.each_slice(size).to_h { |slice| [yield(slice), slice] }.compare_by_identity
+        accepted = []
+        call(slices.keys) { |request| accepted.concat(slices[request]) }
+      rescue Error => error
+        raise Error.new(error.message, accepted: accepted, retry_after: error.retry_after)
       end
 
       # Sends the requests until one gets no response.
@@ -48,12 +69,25 @@ module Castellan
                                                    read_timeout: @seconds, write_timeout: @seconds, &block)
       end
 
+      # @return [Array<Failure>]
+      def failures(requests, http)
+        requests.each_with_object([]) do |request, failures|
+          failure = failure(request, http)
+          next (yield request if block_given?) unless failure
+
+          failures << failure
+          break failures if failure.retry_after
+        end
+      end
+
       # Net::HTTP raises errors of a dozen unrelated classes.
       def failure(request, http)
         response = http.request(request)
-        "#{request.method} #{request.path} with #{response.code}" unless response.is_a?(Net::HTTPSuccess)
+        return if response.is_a?(Net::HTTPSuccess)
+
+        Failure.new("#{request.method} #{request.path} with #{response.code}", (response["retry-after"].to_i if response.code == "429"))
       rescue StandardError => error
-        "#{request.method} #{request.path} with #{error.class}: #{error.message}"
+        Failure.new("#{request.method} #{request.path} with #{error.class}: #{error.message}")
       end
     end
   end

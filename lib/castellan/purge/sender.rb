@@ -11,7 +11,8 @@ module Castellan
       MOST_TAGS = 2_000 # in one purge; for more, whole tables are purged
       WHOLE_EVERY = 1_000_000_000 # nanoseconds
       LATE = 1_000 # ids
-      private_constant :IDLE, :RETRY, :MOST_TAGS, :WHOLE_EVERY, :LATE
+      LONGEST_RETRY = 60 # seconds, whatever a proxy asks for
+      private_constant :IDLE, :RETRY, :MOST_TAGS, :WHOLE_EVERY, :LATE, :LONGEST_RETRY
 
       # @param proxy [#purge]
       # @param sent [Sent] shared with the senders of the other proxies
@@ -69,6 +70,7 @@ module Castellan
             count += send_batch(notes)
           rescue Error => error
             failure = error
+            break if error.retry_after
           end
         end
         failure ? raise(failure) : count
@@ -97,6 +99,14 @@ module Castellan
 
         tags = short(notes.flat_map { |_, text| text.split }.uniq)
         purge(tags)
+        accepted(notes, tags)
+      rescue Error => error
+        whole = notes.select { |_, text| (text.split - error.accepted).empty? }
+        accepted(whole, whole.flat_map { |_, text| text.split }.uniq) if whole.any?
+        raise
+      end
+
+      def accepted(notes, tags)
         @sent.add(self, notes.map(&:first))
         @again << [Clock.monotonic_ns + (@again_after * 1_000_000_000), tags] if @again_after
         notes.size
@@ -108,12 +118,18 @@ module Castellan
 
         purge(short(due.flat_map(&:last).uniq))
         @again = @again.drop(due.size)
+      rescue Error => error
+        @again = due.map { |time, tags| [time, tags - error.accepted] }.reject { |_, tags| tags.empty? } + @again.drop(due.size)
+        raise
       end
 
       def purge(tags)
-        @proxy.purge(Tags.digests(tags))
+        digests = Tags.digests(tags)
+        @proxy.purge(digests)
       rescue StandardError => error
-        raise Error, "#{@proxy.class.name}: #{error.message}"
+        accepted, retry_after = [error.accepted, error.retry_after] if error.is_a?(Error)
+        raise Error.new("#{@proxy.class.name}: #{error.message}", retry_after: retry_after,
+                                                                  accepted: digests.zip(tags).to_h.values_at(*accepted))
       end
 
       def short(tags)
@@ -133,7 +149,8 @@ module Castellan
 
       def failed(error)
         @log.call("castellan: a purge failed and is sent again: #{error.message}") if @failures.zero?
-        pause = RETRY[[@failures, RETRY.size - 1].min]
+        wanted = error.retry_after if error.is_a?(Error)
+        pause = wanted.to_i.clamp(RETRY[[@failures, RETRY.size - 1].min], LONGEST_RETRY)
         @failures += 1
         @lock.synchronize { @stopping.wait(@lock, pause) unless @stopped }
       end

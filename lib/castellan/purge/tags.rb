@@ -133,7 +133,14 @@ module Castellan
         root = @table_of.fetch(@rendering.definition.type)
         chosen = named(adapters.keys, @rendering.choosing_sql) - (@rendering.collection? ? [] : [root])
         linked = @edges.reject { |relationship, _| relationship.macro == :belongs_to }
-        (chosen + linked.flat_map { |relationship, node| targets(relationship, node).map(&:table) }).uniq
+        (chosen + linked.flat_map { |relationship, node| targets(relationship, node).map(&:table) } + joined(linked)).uniq
+      end
+
+      # @return [Array<String>] the tables on the way to the targets that have a resource in the document, such as a join table
+      def joined(edges)
+        edges = edges.reject { |relationship, _| relationship.polymorphic? || relationship.itself? }
+        sql = edges.map { |relationship, node| adapter(node).association(relationship.association_name).lazy.whole_sql }
+        named(adapters.keys, sql)
       end
 
       # Returns the columns by which the document's statements filter, sort and join.

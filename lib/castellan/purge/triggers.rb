@@ -49,9 +49,17 @@ module Castellan
                 tags := name || '*';
               ELSE
                 tags := name || '~' || CASE WHEN TG_NARGS = 1 THEN ' ' || name || '*' ELSE '' END;
-                IF TG_OP <> 'INSERT' THEN was := to_jsonb(OLD); END IF;
-                IF TG_OP <> 'DELETE' THEN is_now := to_jsonb(NEW); END IF;
-                IF TG_OP = 'UPDATE' THEN
+                BEGIN
+                  IF TG_OP <> 'INSERT' THEN was := to_jsonb(OLD); END IF;
+                  IF TG_OP <> 'DELETE' THEN is_now := to_jsonb(NEW); END IF;
+                EXCEPTION WHEN untranslatable_character THEN -- a NUL in a column of the type json
+                  was := NULL;
+                  is_now := NULL;
+                  tags := name || '~ ' || name || '*';
+                END;
+                IF was IS NULL AND is_now IS NULL THEN
+                  NULL;
+                ELSIF TG_OP = 'UPDATE' THEN
                   IF OLD *= NEW THEN RETURN NULL; END IF;
                   SELECT tags || coalesce(string_agg(' ' || name || '.' || replace(key, ' ', '_'), ''), '') INTO tags
                     FROM jsonb_each(is_now) WHERE was->key IS DISTINCT FROM value;
@@ -134,9 +142,11 @@ module Castellan
           EVENTS.map { |event| "DROP TRIGGER IF EXISTS #{Triggers.quote("#{NAME}_#{event}_#{table}")}" }
         end
 
-        # @return [String] a SELECT that lists the tables with the triggers
+        # @return [String] a SELECT that lists the tables with the triggers. Excludes those with a column that was added later
         def installed
-          "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger' AND name = '#{NAME}_update_' || tbl_name"
+          "SELECT tbl_name FROM sqlite_master AS t WHERE type = 'trigger' AND name = '#{NAME}_update_' || tbl_name AND NOT EXISTS " \
+            "(SELECT 1 FROM pragma_table_xinfo(t.tbl_name) AS c WHERE c.hidden <> 1 AND " \
+            "instr(t.sql, 'OLD.\"' || replace(c.name, '\"', '\"\"') || '\" ') = 0)"
         end
 
         def trigger(table, event, *parts, only: nil)
