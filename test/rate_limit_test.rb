@@ -67,6 +67,31 @@ class RateLimitTest < Minitest::Test
     assert_equal [200, 200], through_proxy
   end
 
+  def test_a_client_behind_a_proxy_cannot_choose_its_address_with_forwarded
+    limit(limit: 1)
+    statuses = %w[8.8.8.8 8.8.4.4].map do |address|
+      get("REMOTE_ADDR" => "10.0.0.1", "HTTP_X_FORWARDED_FOR" => "203.0.113.9", "HTTP_FORWARDED" => "for=#{address}").status
+    end
+    assert_equal [200, 429], statuses
+  end
+
+  # A proxy would send what is left for one client to others.
+  def test_responses_that_a_shared_cache_may_store_have_no_fields
+    { "public, s-maxage=60" => nil, "max-age=60" => nil, "public, no-cache" => "r", "private, max-age=60" => "r", "max-age=0" => "r" }
+      .each do |control, expected|
+        limit(limit: 9, headers: { "cache-control" => control })
+        expected ? assert(get["ratelimit"], control) : assert_nil(get["ratelimit"], control)
+      end
+    limit(limit: 9, headers: { "cdn-cache-control" => "max-age=60" })
+    assert_nil get["ratelimit-policy"]
+  end
+
+  def test_spellings_of_a_token_are_one_client
+    limit(limit: 1, by: :token)
+    statuses = ["Bearer a", "bearer a", "Bearer  a", "Bearer A"].map { |field| get("HTTP_AUTHORIZATION" => field).status }
+    assert_equal [200, 429, 429, 200], statuses
+  end
+
   def test_includes_and_large_pages_cost_more
     limit(limit: 10)
     get("QUERY_STRING" => "include=a,b.c&page[size]=300")
@@ -203,8 +228,8 @@ class RateLimitTest < Minitest::Test
 
   private
 
-  def limit(store: Castellan::Store::MemoryStore.new, period: YEAR, **options)
-    app = ->(_env) { [200, { "content-type" => "text/plain" }, ["ok"]] }
+  def limit(store: Castellan::Store::MemoryStore.new, period: YEAR, headers: {}, **options)
+    app = ->(_env) { [200, { "content-type" => "text/plain", **headers }, ["ok"]] }
     @app = Rack::Lint.new(Castellan::RateLimit.new(Rack::Lint.new(app), period: period, store: store, **options))
   end
 

@@ -26,7 +26,16 @@ module Castellan
   class RateLimit
     MOST_COST = 100
     NAME = /\A[ !#-\[\]-~]+\z/ # a String of RFC 9651 without escapes
-    private_constant :MOST_COST, :NAME
+    STORED = /\b(?:s-maxage|max-age)\s*=\s*"?0*[1-9]/i
+    private_constant :MOST_COST, :NAME, :STORED
+
+    # Proxies write X-Forwarded-For and pass on the Forwarded of clients, which Rack would read first.
+    class Client < Rack::Request
+      private
+
+      def forwarded_priority = super.sort_by { |type| type == :x_forwarded ? 0 : 1 }
+    end
+    private_constant :Client
 
     # The default cost of a request to {Castellan.app}: one, plus one for each included path and for each
     # hundred records of the page.
@@ -76,9 +85,9 @@ module Castellan
     # @param env [Hash] Rack's environment
     # @return [Array] Rack's response
     def call(env)
-      counted = count(Rack::Request.new(env)) or return @app.call(env)
+      counted = count(Client.new(env)) or return @app.call(env)
       response = counted > @limit ? refused(env) : @app.call(env)
-      unless response[1].frozen?
+      unless response[1].frozen? || shared?(response[1])
         append(response[1], "ratelimit-policy", @policy)
         append(response[1], "ratelimit", %(#{@label};r=#{[@limit - counted, 0].max};t=#{rest}))
       end
@@ -96,6 +105,14 @@ module Castellan
       @store.increment("#{Rack::Attack.cache.prefix}:#{period}:#{@name}:#{client}", cost, ttl: rest + 1) || 0
     end
 
+    # A cache would send what this client has left to others.
+    def shared?(headers)
+      return true if headers["cdn-cache-control"]
+
+      control = headers["cache-control"].to_s
+      control.match?(STORED) && !control.match?(/\bprivate\b/i)
+    end
+
     # The fields are lists: each limit on the way adds its own.
     def append(headers, name, value)
       headers[name] = [headers[name], value].compact.join(", ")
@@ -108,7 +125,9 @@ module Castellan
 
     def token(request)
       field = request.get_header("HTTP_AUTHORIZATION")
-      field.nil? || field.empty? ? address(request) : Digest::SHA256.hexdigest(field)
+      return address(request) if field.nil? || field.empty?
+
+      Digest::SHA256.hexdigest(field.strip.sub(/\A(\S+)\s+/) { "#{Regexp.last_match(1).downcase} " }) # servers read these as equal
     end
 
     def address(request)
