@@ -19,6 +19,9 @@ class CLINewTest < Minitest::Test
       output, status = Open3.capture2e(env, "bundle", "exec", "rake", "migrate", "test", chdir: File.join(directory, "library"))
       assert_predicate status, :success?, output
       assert_match(/2 runs, \d+ assertions, 0 failures, 0 errors/, output)
+      loaded = 'require "rack/builder"; Rack::Builder.parse_file("config.ru"); puts DB.pool.size'
+      output, = Open3.capture2e(env, "bundle", "exec", "ruby", "-e", loaded, chdir: File.join(directory, "library"))
+      assert_equal "0", output.strip, "forked workers share a connection"
       files = Dir.glob(File.join(directory, "library/**/*")).select { |path| File.file?(path) }
       assert_empty(files.select { |path| File.binread(path).include?("<name>") })
     end

@@ -31,6 +31,21 @@ class ProfileDepthsTest < Minitest::Test
     assert_equal ["memory", 1 + BOOKS, 1], [result.depth, result.queries.size, result.findings.size]
   end
 
+  def test_an_application_that_refuses_unknown_parameters_is_profiled_by_the_parameter
+    shelves = Class.new(Castellan::Resource) do
+      model Book
+      type "books"
+      attributes :title
+      page size: 1
+    end
+    profiled(Castellan.app { resource shelves })
+    plain = get("/books?page[size]=1")
+    response = get("/books?page[size]=1&profile=memory")
+    assert_equal [200, 200, plain.body], [plain.status, response.status, response.body]
+    assert_equal "memory", result.depth
+    assert_equal 400, get("/books?profil=memory").status
+  end
+
   def test_memory_in_a_folder_of_the_application_that_is_named_as_ours_is
     file = File.join(@directory, "lib/castellan/profile/pay.rb")
     FileUtils.mkdir_p(File.dirname(file))

@@ -37,6 +37,18 @@ class ClientBytesTest < Minitest::Test
     assert_equal 400, answered(Rack::MockRequest.env_for("/articles").merge("SCRIPT_NAME" => "/\xE9"))
   end
 
+  def test_an_invalid_token_is_401_before_a_block_looks_it_up
+    models = library.models
+    looked_up = []
+    app = Castellan.app do
+      authenticate { |env| looked_up << env["HTTP_AUTHORIZATION"] }
+      resource models::ArticleResource
+    end
+    status = ->(token) { app.call(Rack::MockRequest.env_for("/articles", "HTTP_AUTHORIZATION" => token)).first }
+    assert_equal [401, 401, 200], [status.call("Bearer \xFF".b), status.call("Bearer \xE9"), status.call("Bearer caf\u00e9")]
+    assert_equal ["Bearer caf\u00e9"], looked_up
+  end
+
   def test_page_links_never_point_to_another_host
     env = Rack::MockRequest.env_for("/articles").merge("SCRIPT_NAME" => "//evil.example")
     links = JSON.parse(app.call(env).last.to_enum.to_a.join)["links"]

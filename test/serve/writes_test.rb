@@ -114,13 +114,22 @@ module WritesContract
     assert_equal 404, request("DELETE", "/posts/1").status
   end
 
+  def test_an_integer_beyond_its_column_is_422
+    response, document = send_data("PATCH", "/posts/1", { type: "posts", id: "1", attributes: { rating: 2**40 } })
+    assert_equal 422, response.status
+    assert_match(/\A(?:rating is out of the range of its column|(?:rating|the record) is refused by the database)\z/,
+                 document["errors"].first["detail"])
+  end
+
   covers "deleting-other-status", "deleting-other-details"
   def test_delete_is_refused_by_a_block_a_callback_and_a_foreign_key
     refused = request("DELETE", "/comments/2", "HTTP_AUTHORIZATION" => "1")
     assert_equal [403, "403"], [refused.status, JSON.parse(refused.body)["errors"].first["status"]]
     journal.run("UPDATE posts SET title = 'Kept' WHERE id = 1")
     assert_equal 422, request("DELETE", "/posts/1").status
-    assert_equal 409, request("DELETE", "/tags/1").status
+    used = request("DELETE", "/tags/1")
+    assert_equal [409, "the record is used by others, or names one that does not exist"],
+                 [used.status, JSON.parse(used.body)["errors"].first["detail"]]
     assert_equal 3, journal.rows("SELECT id FROM tags").size
   end
 

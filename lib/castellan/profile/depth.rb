@@ -7,8 +7,9 @@ module Castellan
     #   Depth.of(env).name    # => "memory"
     #   Depth.of(env).notes   # => ["there is no depth \"memroy\": …"]
     #
-    # Does not remove the parameter, so the application receives it, too. `off` records nothing; an unknown
-    # depth becomes "sql" with a note. `aliases: true` accepts the parameters of rack-mini-profiler:
+    # Does not remove the parameter, so the application receives it, too; `Castellan.app`, which refuses unknown
+    # parameters, reads {without} instead. `off` records nothing; an unknown depth becomes "sql" with a note.
+    # `aliases: true` accepts the parameters of rack-mini-profiler:
     # `pp=enable`, `pp=profile-memory`, `pp=flamegraph` (with `flamegraph_mode=cpu`, `wall` or `object`),
     # `pp=disable`.
     class Depth
@@ -33,6 +34,16 @@ module Castellan
       def self.of(env, aliases: false)
         query = env["QUERY_STRING"].to_s.b
         new(env["HTTP_CASTELLAN_PROFILE"] || query[PARAMETER, 1] || (mini_profiler(query) if aliases))
+      end
+
+      # @param query [String] a query string
+      # @param aliases [Boolean]
+      # @return [String, nil] the query string without the parameters of the profiler; nil if it has none
+      def self.without(query, aliases: false)
+        asked = aliases ? [PARAMETER, ALIAS, MODE] : [PARAMETER]
+        parts = query.split("&")
+        rest = parts.reject { |part| asked.any? { |parameter| part.match?(parameter) } }
+        rest.join("&") if rest.size < parts.size
       end
 
       def self.mini_profiler(query)

@@ -99,7 +99,11 @@ module Castellan
       end
 
       def profile(env)
-        session = guarded(env, "profiler could not begin") { open_session(Depth.of(env, aliases: @aliases)) }
+        session = guarded(env, "profiler could not begin") do
+          rest = Depth.without(env["QUERY_STRING"].to_s.b, aliases: @aliases)
+          env["castellan.query"] = rest if rest # for Castellan.app, which refuses unknown parameters
+          open_session(Depth.of(env, aliases: @aliases))
+        end
         session ? Exchange.new(env, session, @settings).call(@app) : @app.call(env)
       end
 

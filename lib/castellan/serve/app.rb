@@ -107,6 +107,8 @@ module Castellan
       # @param env [Hash] Rack's environment
       # @return [Array] Rack's response; for an invalid request 4xx with a JSON:API error document
       def call(env)
+        # Without `?profile=memory`, which the profiler has read.
+        env = env.merge("QUERY_STRING" => env["castellan.query"]) if env.key?("castellan.query")
         kept = @keeping[env["PATH_INFO"]]&.kept(env)
         return kept if kept
 
@@ -180,8 +182,9 @@ module Castellan
       # If the database cannot be read, which is the case where an image of the application is built, the resource is
       # checked at its first document.
       def check(resource)
-        resource.checked_rows
+        rows = resource.checked_rows
         [resource.definition, *resource.definition.types].each { |definition| Write.check!(definition) }
+        rows.disconnect_idle
       rescue Castellan::Error => error
         # A generator may be about to write the missing resource.
         raise unless defined?(::Rails::Command::GenerateCommand)
@@ -231,9 +234,12 @@ module Castellan
         @tracing ? @tracing.phase(name) { yield } : yield
       end
 
+      # The block may look the token up in a database, which raises for text that is not UTF-8.
       def viewer(env)
-        @authentication.call(env) || raise(BadRequest.new("a valid token is needed", status: 401, title: "Unauthorized",
-                                                                                     headers: { "www-authenticate" => @challenge }))
+        token = env["HTTP_AUTHORIZATION"]
+        known = @authentication.call(env) if token.nil? || ClientText.utf8(token)
+        known || raise(BadRequest.new("a valid token is needed", status: 401, title: "Unauthorized",
+                                                                 headers: { "www-authenticate" => @challenge }))
       end
 
       def replicas(builder)

@@ -35,7 +35,7 @@ module Castellan
         document = JSON.parse(text, object_class: StrictObject, max_nesting: DEPTH)
         document.is_a?(Hash) ? document : refuse("the body must be a JSON object, got #{Write.kind_of(document)}")
       rescue JSON::ParserError => error # includes NestingError
-        refuse("the body is not valid JSON: #{ClientText.shown(error.message, 200)}")
+        refuse("the body is not valid JSON: #{ClientText.shown(error.message.sub(/\A\d+: /, ""), 200)}") # json's own line
       end
 
       # Reads one byte more than the limit, because Content-Length may be wrong.

@@ -122,9 +122,10 @@ module Castellan
         BadRequest.new(text, status: status, title: title, pointer: pointer)
       end
 
+      # PostgreSQL names the id, which others refer to, if the record that is deleted is still used.
       def referenced(error)
         pointer = pointer_of(error)
-        return problem(409, "leads to a record that does not exist", "Conflict", pointer) if pointer
+        return problem(409, "leads to a record that does not exist", "Conflict", pointer) if pointer && !pointer.end_with?("/id")
 
         problem(409, "the record is used by others, or names one that does not exist", "Conflict", nil)
       end

@@ -98,10 +98,14 @@ module Castellan
         type = @models.type(column)
         problem = AttributeType.problem(type.name, value, array: type.array, allowed: type.allowed)
         problem ||= "must not be null" if value.nil? && @models.locks?(column)
-        problem = "cannot be #{shown(value)}" if problem.nil? && !value.nil? && !@models.fits?(column, value)
+        problem = unfit(type, value) if problem.nil? && !value.nil? && !@models.fits?(column, value)
         refuse(pointer, problem, status: 422) if problem
         @unread << pointer unless value.nil? || AttributeType.known?(type.name)
         value
+      end
+
+      def unfit(type, value)
+        value.is_a?(Integer) && type.name == :integer ? "is out of the range of its column" : "cannot be #{shown(value)}"
       end
 
       def relationships(data, pointer)
