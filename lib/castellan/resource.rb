@@ -384,7 +384,8 @@ module Castellan
       #
       #   page size: 20, max_size: 100, count: true
       #   page :cursor, size: 20, max_size: 100
-      # @param kind [Symbol] :number or :cursor
+      #   page false                                   # takes back the page of the superclass
+      # @param kind [Symbol, false] :number or :cursor
       # @param size [Integer] the default page size
       # @param max_size [Integer] the highest page size that clients may request
       # @param count [Boolean, String] whether to write the total number into
@@ -392,7 +393,7 @@ module Castellan
       # @param cursors [Boolean] whether to write each item's cursor into its
       #   `meta.page.cursor`, for `page[after]`
       # @raise [DeclarationError] unless 1 <= size <= max_size; for another kind
-      def page(kind = :number, size:, max_size: size, count: false, cursors: false)
+      def page(kind = :number, size: nil, max_size: size, count: false, cursors: false)
         Declaring.declare(self) { |declarations, location| declarations.page(kind, size, max_size, count, cursors, location: location) }
       end
 

@@ -533,7 +533,7 @@ module Castellan
           next if by.is_a?(Proc)
 
           column = Rows::ComparedColumn.new(definition, adapter, by, scopes)
-          [name, values.map { |operator, texts| column.condition(operator, texts, "filter[#{name}]") }.join(" AND ")]
+          [name, values.map { |operator, texts| column.condition(operator, texts, request.filter_parameter(name)) }.join(" AND ")]
         }.to_h
       end
 

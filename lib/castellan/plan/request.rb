@@ -101,6 +101,7 @@ module Castellan
         @include = IncludeTree.parse(definition, include, only: only, client: of_client?(include))
         @fields = Fields.parse(definition, fields, only: only)
         @format = format ? format!(format) : definition.document_format
+        @filter_parameters = NO_VALUES
         @filters = filters_of(filter)
         @sort = sort_of(sort || definition.default_sort)
         @page = page_of(page)
@@ -119,6 +120,10 @@ module Castellan
         hidden.reject! { |_, names| names.empty? }
         hidden.empty? ? self : dup.tap { |request| request.send(:hide, hidden) }.freeze
       end
+
+      # @param name [String] a filter as declared
+      # @return [String] as the client wrote it, such as `filter[created-at]`, for error messages
+      def filter_parameter(name) = @filter_parameters.fetch(name) { "filter[#{name}]" }
 
       # @param type [Resource::Definition] one type of a collection of several tables
       # @return [Request] for the type's rows, with the same filters and order
@@ -154,7 +159,7 @@ module Castellan
       end
 
       def refuse_hidden_filters(open)
-        filters.each_key { |name| refuse_filter("filter[#{name}]", name, open) unless open.include?(name) }
+        filters.each_key { |name| refuse_filter(filter_parameter(name), name, open) unless open.include?(name) }
       end
 
       # Two names may refer to one column.
@@ -192,13 +197,14 @@ module Castellan
           name = name.to_s
           parameter = "filter[#{Parameter.shown(name)}]"
           declared = declared(@definition.filters, name) || refuse_filter(parameter, name, @definition.filters.keys)
+          @filter_parameters = { **@filter_parameters, declared => parameter }.freeze
           by_block = @definition.filters.fetch(declared).is_a?(Proc)
           [declared, by_block ? Parameter.list(parameter, values).freeze : Comparisons.parse(parameter, values)]
         end.freeze
       end
 
       def refuse_filter(parameter, name, allowed)
-        refuse(parameter, "#{@definition.type} cannot be filtered by #{quoted(name)}#{unshared(name, &:filters) || hint(name, allowed)}")
+        refuse(parameter, "#{@definition.type} cannot be filtered by #{quoted(name)}#{unshared(name, &:filters) || hint_of(name, allowed)}")
       end
 
       # Only the first occurrence of a column counts.
@@ -218,11 +224,11 @@ module Castellan
       def declared(names, name)
         return name if names.key?(name)
 
-        names.each_key.find { |key| Resource::KeyTransform.call(key, :dash) == name || member?(key, name) }
+        names.each_key.find { |key| Resource::KeyTransform.call(key, :dash) == name || written(key) == name }
       end
 
       def refuse_sort(name, allowed)
-        refuse("sort", "#{@definition.type} cannot be sorted by #{quoted(name)}#{unshared(name, &:sorts) || hint(name, allowed)}")
+        refuse("sort", "#{@definition.type} cannot be sorted by #{quoted(name)}#{unshared(name, &:sorts) || hint_of(name, allowed)}")
       end
 
       # For several tables, only names that all types have are allowed.
@@ -233,7 +239,8 @@ module Castellan
         ", which only #{types.map(&:type).join(" and ")} can" if types.any? && types.size < @definition.types.size
       end
 
-      def member?(key, name) = @definition.attributes[key.to_sym]&.key == name
+      def hint_of(name, allowed) = hint(name, allowed.map { |one| written(one) })
+      def written(name) = Resource::KeyTransform.call(name, @definition.transform)
 
       def page_of(page)
         paging = @definition.paging

@@ -100,6 +100,8 @@ module Castellan
       end
 
       def page(kind, size, max_size, count, cursors, location:)
+        return @paging = nil if kind == false
+
         one_of!("page", kind, %i[number cursor], location)
         refuse("page cursors: items of pages by number have none; write page :cursor", location) if cursors && kind == :number
         if kind == :cursor && count.is_a?(String)

@@ -38,11 +38,12 @@ module Castellan
       # @return [Boolean, nil] see {Resource.together}
       # @return [Hash, nil] see {Resource.cache_control}
       # @return [String, nil] "path:line" of `cache_control`
+      # @return [Symbol] one of {KeyTransform.names}
       # @return [Relationship, nil] from each row to itself as a resource of its type, see {Resource.types}
       attr_reader :resource, :name, :model, :type, :id_location, :attributes, :relationships, :representations,
                   :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation, :scope, :include_depth,
                   :writing, :writing_location, :paging_location, :plans, :together, :itself, :cache_control,
-                  :cache_control_location
+                  :cache_control_location, :transform
 
       def initialize(resource, declarations)
         @resource = resource
