@@ -21,6 +21,14 @@ class RateLimitTest < Minitest::Test
     assert_match(/\A"default";r=0;t=\d+\z/, response["ratelimit"])
   end
 
+  def test_a_token_that_is_not_utf8_counts_as_any_other
+    app = Castellan::RateLimit.new(->(_env) { [200, {}, []] }, limit: 1, period: YEAR, by: :token, store: Castellan::Store::MemoryStore.new)
+    statuses = ["Bearer \xE9", "bearer  \xE9".b, "Bearer \xE8"].map do |token|
+      app.call(Rack::MockRequest.env_for("/", "HTTP_AUTHORIZATION" => token)).first
+    end
+    assert_equal [200, 429, 200], statuses
+  end
+
   def test_a_refused_head_has_no_body
     limit(limit: 1)
     get

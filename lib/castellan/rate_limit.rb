@@ -21,8 +21,8 @@ module Castellan
   #   use Castellan::RateLimit, limit: 300, period: 60, store: store
   #
   # Above the limit, clients get a 429 with Retry-After and a JSON:API error document. Responses have
-  # RateLimit-Policy and RateLimit, with the remaining requests (draft-ietf-httpapi-ratelimit-headers). If the
-  # store fails, requests pass.
+  # RateLimit-Policy and RateLimit, with the remaining requests (draft-ietf-httpapi-ratelimit-headers), unless
+  # a shared cache may store them. If the store fails, requests pass.
   class RateLimit
     MOST_COST = 100
     NAME = /\A[ !#-\[\]-~]+\z/ # a String of RFC 9651 without escapes
@@ -127,7 +127,7 @@ module Castellan
       field = request.get_header("HTTP_AUTHORIZATION")
       return address(request) if field.nil? || field.empty?
 
-      Digest::SHA256.hexdigest(field.strip.sub(/\A(\S+)\s+/) { "#{Regexp.last_match(1).downcase} " }) # servers read these as equal
+      Digest::SHA256.hexdigest(field.b.strip.sub(/\A(\S+)\s+/) { "#{Regexp.last_match(1).downcase} " }) # servers read these as equal
     end
 
     def address(request)

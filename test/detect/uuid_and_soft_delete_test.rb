@@ -10,6 +10,11 @@ class UuidAndSoftDeleteTest < Minitest::Test
     self.abstract_class = true
   end
 
+  # Accepts only strings.
+  class CodeType < ActiveRecord::Type::String
+    def serialize(value) = value.upcase
+  end
+
   class Product < Base
     has_many :reviews, class_name: "UuidAndSoftDeleteTest::Review"
     has_many :approved_reviews, -> { where(approved: true).order(:id) }, class_name: "UuidAndSoftDeleteTest::Review"
@@ -17,6 +22,7 @@ class UuidAndSoftDeleteTest < Minitest::Test
 
   class Review < Base
     default_scope { where(deleted_at: nil) }
+    attribute :code, CodeType.new
     belongs_to :product, optional: false, class_name: "UuidAndSoftDeleteTest::Product"
   end
 
@@ -26,11 +32,12 @@ class UuidAndSoftDeleteTest < Minitest::Test
     Base.connection.create_table(:products, id: :uuid)
     Base.connection.create_table(:reviews) do |table|
       table.uuid :product_id
+      table.string :code
       table.boolean :approved
       table.datetime :deleted_at
     end
     [Product, Review].each(&:reset_column_information)
-    4.times { Review.create!(product: Product.create!) }
+    4.times { |n| Review.create!(product: Product.create!, code: "c#{n}") }
   end
 
   def teardown = Base.remove_connection
@@ -38,6 +45,11 @@ class UuidAndSoftDeleteTest < Minitest::Test
   def test_a_grouped_calculation_by_a_uuid_is_suggested
     finding = only { Product.all.to_a.each { |product| product.reviews.count } }
     assert_includes finding.fix.to_s, ".where(product_id: values).group(:product_id).count", finding.fix_refused
+  end
+
+  def test_a_column_whose_type_takes_only_strings_has_a_fix
+    finding = only { %w[C0 C1 C2 C3].each { |code| Review.where(code: code).count } }
+    assert_includes finding.fix.to_s, ".where(code: values).group(:code).count", finding.fix_refused
   end
 
   def test_the_association_of_the_same_condition_is_named

@@ -46,6 +46,17 @@ class ProfileDepthsTest < Minitest::Test
     assert_equal 400, get("/books?profil=memory").status
   end
 
+  def test_a_filter_that_a_middleware_adds_also_counts_in_a_profiled_request
+    shelves = Class.new(Castellan::Resource) do
+      model Book
+      type "books"
+      filter :id
+    end
+    app = Castellan.app { resource shelves }
+    profiled(->(env) { app.call(env.merge("QUERY_STRING" => "#{env["QUERY_STRING"]}&filter[id]=0")) })
+    assert_equal [200, []], get("/books?profile=memory").then { |response| [response.status, JSON.parse(response.body)["data"]] }
+  end
+
   def test_memory_in_a_folder_of_the_application_that_is_named_as_ours_is
     file = File.join(@directory, "lib/castellan/profile/pay.rb")
     FileUtils.mkdir_p(File.dirname(file))

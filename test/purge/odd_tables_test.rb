@@ -21,6 +21,7 @@ module PurgeOddTablesContract
             "UPDATE TABLE_NAME SET \"größe\" = 9 WHERE id = 1", "UPDATE TABLE_NAME SET rank = 9 WHERE id = 1",
             "INSERT INTO TABLE_NAME (id, name, rank, \"größe\") VALUES (4, 'd', 8, 0)",
             "UPDATE TABLE_NAME SET note = '{\"a\":\"\\u0000\"}', \"größe\" = -1 WHERE id = 3",
+            "UPDATE TABLE_NAME SET note = '\"\\ud800\"' WHERE id = 3", "UPDATE TABLE_NAME SET note = '1e999999' WHERE id = 3",
             "UPDATE TABLE_NAME SET rank = 11 WHERE id = 3"].freeze
   PATHS = %w[/things/1 /things /things?sort=gr%C3%B6%C3%9Fe&page[size]=1 /things?sort=-twice&page[size]=1 /loud?page[size]=1].freeze
 

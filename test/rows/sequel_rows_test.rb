@@ -240,6 +240,21 @@ class SequelRowsOnSqliteTest < Minitest::Test
 
   def world = SequelWorld.sqlite
 
+  def test_an_application_of_several_resources_connects_once
+    file = File.join(Dir.mktmpdir, "pens.sqlite")
+    connected = 0
+    database = Sequel.sqlite(file, after_connect: ->(_connection) { connected += 1 })
+    resources = %i[pens pencils crayons].map do |table|
+      database.create_table(table) { primary_key :id }
+      Class.new(Castellan::Resource) { type table.to_s }.tap { |one| one.model(Class.new(Sequel::Model(database[table]))) }
+    end
+    Castellan.app { resources.each { |one| resource one } }
+    assert_equal [1, 0], [connected, database.pool.size]
+  ensure
+    Sequel::DATABASES.delete(database&.tap(&:disconnect))
+    FileUtils.rm_rf(File.dirname(file)) if file
+  end
+
   def test_an_application_keeps_a_database_in_memory
     database = Sequel.sqlite
     database.create_table(:pens) { primary_key :id }

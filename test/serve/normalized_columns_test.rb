@@ -14,6 +14,7 @@ class NormalizedColumnsTest < Minitest::Test
   class Subscriber < Base
     enum :state, { pending: "pending", live: "live" }
     normalizes :email, with: ->(email) { email.strip.downcase.presence }
+    normalizes :site, with: ->(site) { URI.parse(site).to_s }
     normalizes :seen_at, with: ->(time) { time.change(usec: 0) }
   end
 
@@ -21,7 +22,7 @@ class NormalizedColumnsTest < Minitest::Test
     model Subscriber
     type "subscribers"
     attributes :email, :state, :seen_at
-    filter :email, :state, :seen_at
+    filter :email, :state, :seen_at, :site
     sort :email, :seen_at
     page :cursor, size: 1
   end
@@ -32,6 +33,7 @@ class NormalizedColumnsTest < Minitest::Test
     Base.connection.create_enum(:subscriber_state, %w[pending live])
     Base.connection.create_table(:subscribers) do |table|
       table.string :email
+      table.string :site
       table.datetime :seen_at
       table.enum :state, enum_type: :subscriber_state
     end
@@ -50,6 +52,13 @@ class NormalizedColumnsTest < Minitest::Test
     assert_equal %w[ada@example.com], emails("filter[state]=live")
     assert_equal 400, get("filter[state]=nothing").status
     assert_equal 400, get("filter[state][gt]=live").status
+  end
+
+  def test_a_value_that_the_model_cannot_normalize_is_400
+    response = get("filter[site]=a%20b")
+    assert_equal 400, response.status
+    assert_equal '"a b" is no site', JSON.parse(response.body)["errors"].first["detail"]
+    assert_equal 200, get("filter[site]=http://a.example/").status
   end
 
   def test_they_are_read_as_rows_and_pages_continue_after_them

@@ -94,7 +94,14 @@ module Castellan
         # @return [String] code of a value that the column's type does not cast to nil, as a UUID's does with 1
         def sample(model, name)
           type = asked { model.type_for_attribute(name) } or return "1"
-          SAMPLES.find { |value| !type.serialize(value).nil? }.inspect
+          (SAMPLES.find { |value| serializes?(type, value) } || 1).inspect
+        end
+
+        # A type of the application may raise for the value of another type.
+        def serializes?(type, value)
+          !type.serialize(value).nil?
+        rescue StandardError
+          false
         end
 
         def primary_key(model) = asked { model.primary_key }.to_s

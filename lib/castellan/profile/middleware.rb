@@ -100,8 +100,8 @@ module Castellan
 
       def profile(env)
         session = guarded(env, "profiler could not begin") do
-          rest = Depth.without(env["QUERY_STRING"].to_s.b, aliases: @aliases)
-          env["castellan.query"] = rest if rest # for Castellan.app, which refuses unknown parameters
+          # For Castellan.app, which refuses unknown parameters. A middleware in between may change the query string.
+          env["castellan.query"] = ->(query) { Depth.without(query.to_s.b, aliases: @aliases) }
           open_session(Depth.of(env, aliases: @aliases))
         end
         session ? Exchange.new(env, session, @settings).call(@app) : @app.call(env)

@@ -115,6 +115,8 @@ module Castellan
         document = JSON.parse(@rendering.body)
         [*(document["data"].is_a?(Hash) ? [document["data"]] : document["data"]), *document["included"]]
           .group_by { |object| object["type"] }.transform_values { |objects| objects.map { |object| object["id"] } }
+      rescue JSON::ParserError # a column of the type json may have what the gem json refuses, such as a name that occurs twice
+        { nil => [] }
       end
 
       # @return [Hash{String => Object}] table => adapter, for resources that the document shows or links to
@@ -139,8 +141,14 @@ module Castellan
       # @return [Array<String>] the tables on the way to the targets that have a resource in the document, such as a join table
       def joined(edges)
         edges = edges.reject { |relationship, _| relationship.polymorphic? || relationship.itself? }
-        sql = edges.map { |relationship, node| adapter(node).association(relationship.association_name).lazy.whole_sql }
-        named(adapters.keys, sql)
+        named(adapters.keys, edges.map { |relationship, node| whole_sql(node, relationship.association_name) })
+      end
+
+      # Kept with the plan, unless the association's scope may change: building it takes longer than all other tags.
+      def whole_sql(node, name)
+        association = -> { adapter(node).association(name) }
+        kept = @rendering.plan.derive([:whole_sql, node.definition.model, name]) { (one = association.call).stable? && one.lazy.whole_sql }
+        kept || association.call.lazy.whole_sql
       end
 
       # Returns the columns by which the document's statements filter, sort and join.

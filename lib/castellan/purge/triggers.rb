@@ -52,7 +52,7 @@ module Castellan
                 BEGIN
                   IF TG_OP <> 'INSERT' THEN was := to_jsonb(OLD); END IF;
                   IF TG_OP <> 'DELETE' THEN is_now := to_jsonb(NEW); END IF;
-                EXCEPTION WHEN untranslatable_character THEN -- a NUL in a column of the type json
+                EXCEPTION WHEN data_exception THEN -- json with a NUL or a number that jsonb does not take
                   was := NULL;
                   is_now := NULL;
                   tags := name || '~ ' || name || '*';

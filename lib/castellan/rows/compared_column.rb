@@ -152,7 +152,11 @@ module Castellan
         end
       end
 
-      def value(text, parameter) = @end.types.compared(by.column, read(kind, text, parameter))
+      def value(text, parameter)
+        value = @end.types.compared(by.column, read(kind, text, parameter))
+        refuse(parameter, "#{Parameter.shown(text).inspect} is no #{by.name}") if value.nil?
+        value
+      end
 
       def read(kind, text, parameter)
         wanted, reader = KINDS.fetch(kind)

@@ -90,7 +90,7 @@ module Castellan
       # Otherwise the workers of a server that loads the application before it forks share these connections and get
       # rows of each other. A database in memory would be lost with its connection.
       def disconnect_idle
-        database.disconnect unless memory? || database.in_transaction?
+        database.disconnect unless database.pool.size.zero? || memory? || database.in_transaction?
       end
 
       # @return [Boolean]

@@ -90,8 +90,8 @@ module Castellan
         @tracing = builder.tracing
         @around = [builder.log, builder.tracing].compact.freeze
         open = @authentication.nil? && @around.empty? && @pages.nil? && @frame.own.empty? && builder.replication.nil?
+        rows = builder.resources.each_value.filter_map { |resource,| check(resource) }
         @endpoints = builder.resources.to_h do |path, (resource, scope, asked)|
-          check(resource)
           [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?, frame: @frame)]
         end.freeze
         @keeping = @endpoints.select { |_, endpoint| open && endpoint.keeps? }.freeze
@@ -101,6 +101,7 @@ module Castellan
         @routes = @endpoints.to_h { |path, endpoint|
           [endpoint, endpoint.several_tables? ? SeveralTables.new(endpoint, self) : Routes.new(endpoint, path)]
         }.compare_by_identity.freeze
+        rows.each(&:disconnect_idle)
         freeze
       end
 
@@ -108,7 +109,8 @@ module Castellan
       # @return [Array] Rack's response; for an invalid request 4xx with a JSON:API error document
       def call(env)
         # Without `?profile=memory`, which the profiler has read.
-        env = env.merge("QUERY_STRING" => env["castellan.query"]) if env.key?("castellan.query")
+        rest = env["castellan.query"]&.call(env["QUERY_STRING"])
+        env = env.merge("QUERY_STRING" => rest) if rest
         kept = @keeping[env["PATH_INFO"]]&.kept(env)
         return kept if kept
 
@@ -181,10 +183,11 @@ module Castellan
 
       # If the database cannot be read, which is the case where an image of the application is built, the resource is
       # checked at its first document.
+      # @return [Rows::Adapter, nil] nil if it cannot be read
       def check(resource)
         rows = resource.checked_rows
         [resource.definition, *resource.definition.types].each { |definition| Write.check!(definition) }
-        rows.disconnect_idle
+        rows
       rescue Castellan::Error => error
         # A generator may be about to write the missing resource.
         raise unless defined?(::Rails::Command::GenerateCommand)

@@ -20,8 +20,8 @@ module Castellan
       PROBE_NS = 1_000_000_000
       LONGEST_PAUSE = 30
       # Raised behind a pooler that delivers no notifications.
-      class Deaf < StandardError; end
-      private_constant :PROBE, :PROBE_NS, :BEAT_SECONDS, :SILENT_NS, :LONGEST_PAUSE, :Deaf
+      class NoNotifications < StandardError; end
+      private_constant :PROBE, :PROBE_NS, :BEAT_SECONDS, :SILENT_NS, :LONGEST_PAUSE, :NoNotifications
 
       # @param log [#call, nil] called once when the connection is lost; default standard error
       # @yieldreturn [Hash] arguments of PG.connect
@@ -80,30 +80,30 @@ module Castellan
 
       def listen_always
         pause = BEAT_SECONDS
-        told = false
+        logged = false
         loop do
           listen { pause = BEAT_SECONDS }
         rescue StandardError => error
-          told = note(error, told)
+          logged = note(error, logged)
           @beat_ns = nil
           sleep pause
           pause = [pause * 2, LONGEST_PAUSE].min
         end
       end
 
-      # @param told [Boolean] whether the pooler was logged before
+      # @param logged [Boolean] whether the pooler was logged before
       # @return [Boolean] the same afterwards
-      def note(error, told)
-        deaf = error.is_a?(Deaf)
+      def note(error, logged)
+        pooled = error.is_a?(NoNotifications)
         lost = error.message.lines.first&.chomp
-        @log.call("castellan: versions are read from the database, because nobody listens to it: #{lost}") if @beat_ns || (deaf && !told)
-        told || deaf
+        @log.call("castellan: versions are read from the database, because nobody listens to it: #{lost}") if @beat_ns || (pooled && !logged)
+        logged || pooled
       end
 
       # Changes the generation of all tables, because earlier notifications may be lost.
       def listen
         connection = @connection = connect
-        hear(connection) if pooled?(connection)
+        check_delivery(connection) if pooled?(connection)
         connection.exec("LISTEN #{CHANNEL}")
         @all += 1
         @beat_ns = Clock.monotonic_ns
@@ -125,18 +125,18 @@ module Castellan
 
       # Sends itself a notification. Another connection sends it, because a pooler in transaction mode delivers those
       # that arrive during a statement.
-      # @raise [Deaf] if it does not arrive
-      def hear(connection)
+      # @raise [NoNotifications] if it does not arrive
+      def check_delivery(connection)
         word = SecureRandom.hex(8)
         connection.exec("LISTEN #{PROBE}")
         sender = connect
         sender.exec("NOTIFY #{PROBE}, '#{word}'")
         until_ns = Clock.monotonic_ns + PROBE_NS
-        heard = nil
-        while heard != word && (left_ns = until_ns - Clock.monotonic_ns).positive?
-          connection.wait_for_notify(left_ns / 1e9) { |_channel, _process, payload| heard = payload }
+        received = nil
+        while received != word && (left_ns = until_ns - Clock.monotonic_ns).positive?
+          connection.wait_for_notify(left_ns / 1e9) { |_channel, _process, payload| received = payload }
         end
-        raise Deaf, "a pooler in transaction mode delivers no notifications: pass connect: of the database itself" if heard != word
+        raise NoNotifications, "a pooler in transaction mode delivers no notifications: pass connect: of the database itself" if received != word
 
         connection.exec("UNLISTEN #{PROBE}")
       ensure

@@ -128,10 +128,18 @@ module Castellan
           mapping && mapping.to_h { |key, value| [key.to_s, @model.type_for_attribute(name).serialize(key) || value] }
         end
 
-        # @return [Object] the value that `where` compares with the column: `normalizes` of the model is applied
+        # @return [Object, nil] the value that `where` compares with the column: `normalizes` of the model is applied; nil if
+        #   its block raises for a client's value, such as URI.parse for "a b"
         def compared(name, value)
           type = @model.type_for_attribute(name(name))
-          normalized?(type) ? type.cast(value) || value : value
+          return value unless normalized?(type)
+
+          normal = type.cast(value)
+          normal.nil? ? value : normal
+        rescue ::ActiveRecord::ActiveRecordError
+          raise
+        rescue StandardError
+          nil
         end
 
         # @return [Boolean]
