@@ -118,6 +118,25 @@ class DetectActiveRecordTest < Minitest::Test
     findings.each { |finding| assert_includes finding.fix_refused.to_s, "limit for each record" }
   end
 
+  class Reader < World::Base
+    self.table_name = "users"
+    has_many :two_posts, -> { order(:id).limit(2) }, class_name: "ActiveRecordWorld::Post", foreign_key: :user_id
+    has_one :latest_post, -> { order(id: :desc).limit(1) }, class_name: "ActiveRecordWorld::Post", foreign_key: :user_id
+    has_one :employee, class_name: "ActiveRecordWorld::Employee", foreign_key: :user_id
+  end
+
+  def test_an_association_with_a_limit_has_no_preload
+    findings = Castellan::Detect.watch(slow_ms: nil) do
+      Reader.order(:id).map { |reader| [reader.employee.id, reader.two_posts.map(&:id), reader.latest_post.id] }
+    end.to_h { |finding| [finding.association[/\w+\z/], finding] }
+
+    %w[two_posts latest_post].each do |name|
+      assert_nil findings[name].fix
+      assert_includes findings[name].fix_refused, "a limit for each record of DetectActiveRecordTest::Reader##{name}"
+    end
+    assert_includes findings["employee"].fix, "add .preload(:employee) where"
+  end
+
   def test_bulk_writes_are_no_finding
     in_rolled_back do
       assert_empty(watch { 2.times { World::Tag.insert_all([{ name: "a" }, { name: "b" }]) } })

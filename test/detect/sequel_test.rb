@@ -25,6 +25,21 @@ class DetectSequelTest < Minitest::Test
     end
   end
 
+  class Reader < Sequel::Model(World::DB[:users])
+    one_to_many(:two_posts, class: "SequelWorld::Post", key: :user_id) { |dataset| dataset.order(:id).limit(2) }
+    one_to_one(:latest_post, class: "SequelWorld::Post", key: :user_id) { |dataset| dataset.order(Sequel.desc(:id)).limit(1) }
+    one_to_many :two_tokens, class: "SequelWorld::Token", key: :user_id, order: :id, limit: 2
+  end
+
+  def test_a_limit_in_the_block_of_an_association_has_no_eager_load
+    %i[two_posts latest_post].each do |name|
+      finding = only { Reader.order(:id).all.map { |reader| reader.public_send(name) } }
+      assert_nil finding.fix
+      assert_includes finding.fix_refused, "a limit for each record of DetectSequelTest::Reader##{name}"
+    end
+    assert_includes only { Reader.order(:id).all.map { |reader| reader.two_tokens.map(&:id) } }.fix, "add .eager(:two_tokens) where"
+  end
+
   def test_records_loaded_one_by_one_must_be_loaded_together_first
     finding = only { World::User.order(:id).each(&:employee) }
     assert_includes finding.fix, "add .eager(:employee) and .all where the users are loaded: test/detect/sequel_test.rb:#{__LINE__ - 1}"

@@ -82,6 +82,20 @@ class DiagnosisTest < Minitest::Test
     assert_includes Doctor::Diagnosis.new(made(noisy.keys), trials: noisy).next_step, "nothing worth doing"
   end
 
+  # Each trial measures the work without the fix again. Here the machine was busy during the trial of one fix.
+  def test_the_next_step_is_what_saves_most_of_its_own_measurement
+    one, other = Array.new(2) { |index| finding(fix: "fix #{index}", fingerprint: "select #{index}", total_ns: 9 - index) }
+    measured = lambda do |milliseconds|
+      Castellan::Measurement.new(queries: 9, duration_ns: milliseconds * 1_000_000, sql_ns: 1, allocated_objects: 1, response_bytes: 1)
+    end
+    trial = lambda do |findings, before, after|
+      Doctor::Trial.new(findings: findings, before: measured.call(before), after: measured.call(after), same: true)
+    end
+    trials = { one => trial.call([one], 1_350, 437), other => trial.call([other], 1_465, 925),
+               together: trial.call([one, other], 924, 179) }
+    assert_includes Doctor::Diagnosis.new(made([one, other]), trials: trials).to_s, "\nnext: all of these together: fix 0; and fix 1"
+  end
+
   def test_all_fixes_together_are_the_next_step_where_they_save_more_than_one
     one, other = Array.new(2) { |number| finding(fix: "fix #{number}", fingerprint: number.to_s) }
     trial = lambda do |findings, after|

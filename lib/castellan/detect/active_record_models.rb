@@ -51,6 +51,19 @@ module Castellan
           link.model.instantiate(columns.to_h { |name| [name, 1] }).association(link.name).scope
         end
 
+        # Whether the declared scope has a limit or an offset: a preload applies it once, to the records of all
+        # owners together.
+        # ActiveRecord itself adds a limit to the query of a `has_one`, so this reads the scope alone.
+        def limited?(link)
+          scope = link.model.reflect_on_association(link.name).scope
+          return false if link.target.nil? || scope.nil? || !scope.arity.zero?
+
+          declared = link.target.unscoped.instance_exec(&scope)
+          !(declared.limit_value || declared.offset_value).nil?
+        rescue StandardError
+          false # the scope can only be evaluated inside of a request
+        end
+
         # @param tree [Hash] `{ posts: { comments: {} } }`
         # @return [String] "preload(posts: :comments)"
         def preload(tree) = "preload(#{Preload.arguments(tree)})"

@@ -13,6 +13,12 @@ module Castellan
     Fix = Struct.new(:text, :refused, :preload, :declaration, :also, keyword_init: true) do
       def self.none(reason) = new(refused: reason)
 
+      # @param link [ModelAssociation]
+      # @return [String] why an association of which only some records are read has no preload
+      def self.limit(link)
+        "a limit for each record of #{link} is one for all of them when it is preloaded: rank the rows in the database"
+      end
+
       def initialize(also: [], **rest)
         super(also: also.freeze, **rest)
         freeze

@@ -54,6 +54,7 @@ module Castellan
             "loaded, or read the tree at once, by WITH RECURSIVE"
         elsif one.group.association && anew?(one, Source.at(one.site))
           "#{link} is asked for anew at #{at}, by a reload or with a block, whatever is loaded"
+        elsif one.models.limited?(link) then Fix.limit(link)
         end
       end
 

@@ -40,6 +40,15 @@ module Castellan
           owner.public_send(link.model.association_reflection(link.name).dataset_method)
         end
 
+        # (see ActiveRecordModels.limited?)
+        # Sequel applies its own option `limit:` for each owner, but not the limit of a block.
+        def limited?(link)
+          block = link.target && link.model.association_reflection(link.name)[:block] or return false
+          block.call(link.target.dataset).opts.values_at(:limit, :offset).any?
+        rescue StandardError
+          false # the block can only be evaluated inside of a request
+        end
+
         def preload(tree) = "eager(#{Preload.arguments(tree)})"
 
         # `each` ignores `eager`; `all` does not.

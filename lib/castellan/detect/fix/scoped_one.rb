@@ -35,7 +35,7 @@ module Castellan
 
         def fix
           return Loading.new(@one).fix if answered?
-          return Fix.none(limit) if limited?
+          return Fix.none(Fix.limit(@link)) if limited?
           return look_up if @shape.calculation? || @shape.existence?
           return Loading.new(@one).fix(after: read) if whole? && @shape.columns?
 
@@ -66,8 +66,6 @@ module Castellan
 
           @shape.single? && !@shape.existence? && (@chain ? @chain.limited? : @source.limits? || !@source.calls?(*ONE, :get))
         end
-
-        def limit = "a limit for each record of #{@link} is one for all of them when it is preloaded: rank the rows in the database"
 
         # Whether the line reads one record of the association, with the same conditions for all owners.
         def scoped?
