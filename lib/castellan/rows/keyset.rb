@@ -16,8 +16,9 @@ module Castellan
       OPERATORS = { asc: ">", desc: "<" }.freeze
       OPPOSITE = { asc: :desc, desc: :asc }.freeze
       UNUSUAL = %w[infinity -infinity Infinity -Infinity NaN].freeze # values of PostgreSQL
+      UNUSUAL_YEAR = /\A(?:(?<ad>[1-9]\d{4})(?<rest>-.*)|(?<bc>(?!0000)[0-3]\d{3})(?<day>-.*) BC)\z/
       HOURS = /:.*[+-]\d\d\z/ # a PostgreSQL time with a zone
-      private_constant :Term, :OPERATORS, :OPPOSITE, :UNUSUAL, :HOURS
+      private_constant :Term, :OPERATORS, :OPPOSITE, :UNUSUAL, :UNUSUAL_YEAR, :HOURS
 
       # @param sort [Array<(Symbol, Symbol), (Array<Symbol>, Symbol)>] see {Plan::Request#sort}
       def initialize(definition, adapter, sort, scopes)
@@ -119,7 +120,17 @@ module Castellan
         return true if UNUSUAL.include?(value) && %i[float date datetime].include?(kind)
         return %w[t f].include?(value) if kind == :boolean
 
+        value = usual_year(value) if %i[date datetime].include?(kind)
         ComparedColumn.value?(kind, HOURS.match?(value) ? "#{value}:00" : value)
+      end
+
+      # PostgreSQL writes years before Christ and after 9999, which clients cannot filter by.
+      # @return [String] the same day of a year that {ComparedColumn} reads
+      def usual_year(value)
+        value.sub(UNUSUAL_YEAR) do
+          year = $~[:ad] ? $~[:ad].to_i : 1 - $~[:bc].to_i
+          "#{Date.gregorian_leap?(year) ? 2000 : 2001}#{$~[:ad] ? $~[:rest] : $~[:day]}"
+        end
       end
     end
   end

@@ -115,8 +115,16 @@ module Castellan
           case operation["op"]
           when "add" then add(writer, target, operation, pointer)
           when "update" then update(writer, target, operation, pointer)
-          else writer.delete(record(writer, target, pointer)) || {}
+          else remove(writer, record(writer, target, pointer))
           end
+        end
+
+        # Later operations cannot name the record by its lid.
+        def remove(writer, record)
+          id = writer.id_of(record)
+          writer.delete(record)
+          @local.delete_if { |(type, _), other| type == writer.definition.type && writer.id_of(other) == id }
+          {}
         end
 
         def add(writer, target, operation, pointer)

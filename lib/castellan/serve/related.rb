@@ -45,6 +45,12 @@ module Castellan
         respond(env, JSON.parse(document.to_json).dig("data", "relationships", relationship.key) || nothing)
       end
 
+      # @param body [String] linkage
+      # @return [String]
+      def self.etag(body)
+        %("#{Digest::SHA256.base64digest(body)[0, 32].tr("+/", "-_")}")
+      end
+
       # @raise [BadRequest] 404
       def absent(id)
         raise BadRequest.new("there is no #{@definition.type} with the id #{ClientText.shown(id, 100).inspect}", status: 404,
@@ -73,7 +79,7 @@ module Castellan
 
       def respond(env, document)
         body = JSON.generate(document)
-        etag = %("#{Digest::SHA256.base64digest(body)[0, 32].tr("+/", "-_")}")
+        etag = self.class.etag(body)
         headers = { "etag" => etag, **@endpoint.policy }
         return [304, headers, []] if HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) == :not_modified
 

@@ -68,7 +68,7 @@ module Castellan
       def relate(env, viewer, id, relationship)
         data = primary_data(env)
         linkage = run(viewer) do |writer|
-          record = found(writer, env, viewer, id)
+          record = found(writer, env, viewer, id, relationship)
           raise BadRequest.new("there is nothing at this path", status: 404, title: "Not found") \
             unless @endpoint.relates?(viewer, id, relationship)
 
@@ -123,7 +123,8 @@ module Castellan
 
       # Locks the row before it compares the entity tags, so that of two clients with the same tag only one
       # can write (RFC 9110, section 13.1.1).
-      def found(writer, env, viewer, id)
+      # At the URL of a relationship, clients may send the tag of its linkage or that of the record.
+      def found(writer, env, viewer, id, relationship = nil)
         record = writer.find(id)
         return record unless env["HTTP_IF_MATCH"] || env["HTTP_IF_NONE_MATCH"] || @definition.writing.conditional?
 
@@ -132,8 +133,10 @@ module Castellan
                                                                                             title: "Precondition required")
         end
 
-        etag = @documents.document(env, viewer, id, keeper: nil).etag
-        return record if HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) == :proceed
+        etags = [@documents.document(env, viewer, id, keeper: nil).etag]
+        etags << Related.etag(JSON.generate(linkage_of(viewer, id, relationship))) if relationship
+        wanted = etags.map { |etag| HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) }
+        return record if env["HTTP_IF_MATCH"] ? wanted.include?(:proceed) : wanted.all?(:proceed)
 
         raise BadRequest.new("the record is not the one that the request names; read it again", status: 412, title: "Precondition failed")
       end

@@ -64,6 +64,7 @@ module Castellan
       # @param values [Hash{Symbol => Object}] attributes and associations; to-many associations of a stored
       #   record are written immediately
       def assign(record, values)
+        values.each { |name, others| lock_added(record, name, others) if others.is_a?(Array) }
         record.assign_attributes(values)
       end
 
@@ -191,6 +192,15 @@ module Castellan
       end
 
       private
+
+      # A record that moves to a has_many association changes the counter caches of two owners. Locks its row and
+      # reads it again, because another transaction may have moved it.
+      def lock_added(record, association, others)
+        reflection = model.reflect_on_association(association)
+        return unless reflection&.macro == :has_many && reflection.options[:through].nil?
+
+        (others - members(record, association)).each { |other| lock(other) unless other.has_changes_to_save? }
+      end
 
       # If the rollback fails, discards the connection, which ends the transaction.
       def roll_back(connection, transaction)

@@ -34,6 +34,8 @@ module Castellan
       CAUSES = {
         "PG::CheckViolation" => :refused, "PG::StringDataRightTruncation" => :refused, "PG::NumericValueOutOfRange" => :refused,
         "PG::ExclusionViolation" => :taken, "PG::InvalidTextRepresentation" => :refused, "PG::DatetimeFieldOverflow" => :refused,
+        "PG::QueryCanceled" => :away, "PG::LockNotAvailable" => :busy, "PG::ReadOnlySqlTransaction" => :away,
+        "PG::TRSerializationFailure" => :busy, "PG::TRDeadlockDetected" => :busy,
         "PG::InvalidSqlStatementName" => :busy, # after a reset, the session has no prepared statements
         "PG::ConnectionBad" => :away, "PG::AdminShutdown" => :away, "PG::CannotConnectNow" => :away, "PG::UnableToSend" => :away,
         "SQLite3::ConstraintException" => :refused, "SQLite3::MismatchException" => :refused,

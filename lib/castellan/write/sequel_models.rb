@@ -56,6 +56,7 @@ module Castellan
         values.each do |name, value|
           reflection = model.association_reflection(name)
           if reflection.nil? || !reflection.returns_array?
+            lock(value) if value && reflection && reflection[:type] == :one_to_one && !value.new?
             record.public_send(:"#{name}=", value)
           elsif record.new?
             (record.instance_variable_get(:@castellan_members) || record.instance_variable_set(:@castellan_members, {}))[name] = value
@@ -166,9 +167,20 @@ module Castellan
       private
 
       def replace(record, association, others)
-        present = members(record, association)
+        present = locked(record, association, members(record, association), others)
         change(record, association, :remove_method, present - others)
         change(record, association, :add_method, others - present)
+      end
+
+      # Sequel saves all columns of a record that it adds to or removes from a one_to_many association. Locks these
+      # rows and reads them again, so that no change of another transaction is lost.
+      # @return [Array<Object>] the present members
+      def locked(record, association, present, others)
+        return present unless model.association_reflection(association)[:type] == :one_to_many
+
+        (others - present).each(&:lock!)
+        (present - others).each { |other| lock(other) }
+        members(record, association)
       end
 
       def change(record, association, method, others)
