@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "document/library"
+require "pp"
 
 # The lazy answer to one request, on both ORMs.
 module DocumentContract
@@ -35,6 +36,12 @@ module DocumentContract
   def test_one_statement_for_each_relationship_however_many_records
     few = library.queries { articles.render(include: "author,tags,comments", page: { size: 1, number: 7 }) }.size
     assert_equal few, library.queries { articles.render(include: "author,tags,comments", page: { size: 5, number: 2 }) }.size
+  end
+
+  def test_inspect_is_short_and_reads_nothing
+    document = articles.document(viewer: 1)
+    assert_empty(library.queries { assert_match(/\A#<Castellan::Document of \w+>\z/, document.inspect) })
+    assert_empty(library.queries { assert_equal "#{document.inspect}\n", PP.pp(document, +"") })
   end
 
   def test_it_is_a_rack_body

@@ -121,6 +121,9 @@ module Castellan
     end
     alias to_s to_json
 
+    # Reads nothing: `bin/rails console` shows each document this way.
+    def inspect = "#<#{self.class} of #{rendering.definition.type}>"
+
     # Rack's body: yields the document in pieces while rows are read, or
     # in one piece if it is already written.
     # @yieldparam bytes [String]

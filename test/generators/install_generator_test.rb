@@ -103,6 +103,21 @@ class InstallGeneratorTest < Minitest::Test
     end
   end
 
+  def test_tables_of_the_versions_of_per_viewer_values_are_included_with_their_column
+    readings = "connection.create_table(:readings) { |t| t.integer :user_id } unless connection.table_exists?(:readings); " \
+               "connection.create_table(:stars) { |t| t.integer :user_id } unless connection.table_exists?(:stars); generate"
+    columns = "per_viewer(:read, version: { readings: :user_id }) { |ids, _| ids }\n  " \
+              "per_viewer(:star, version: :stars) { |ids, _| ids }\n  cache :exact"
+    ["", "scope { |posts, viewer| posts.where(user_id: viewer.id) }\n  "].each do |scope|
+      with_app({ "app/resources/post_resource.rb" => CACHED.sub("cache :exact", scope + columns) }) do |run, dir|
+        run.call(readings)
+        written = one(dir, "add_castellan_versions")
+        assert_includes written, "castellan_versions :readings, by: %i[user_id]\n"
+        assert_match(scope.empty? ? /_versions :posts, :stars, :tags, :users$/ : /_versions :posts, :stars$/, written)
+      end
+    end
+  end
+
   def test_a_resource_of_another_database_is_left_out
     databases = %w[test development production].map { |name|
       "#{name}:\n  primary: { adapter: sqlite3, database: library.sqlite3 }\n  events: { adapter: sqlite3, database: events.sqlite3 }\n"

@@ -26,6 +26,8 @@ class ResourceGeneratorTest < Minitest::Test
       create_table(:teams) { |t| t.string :name }
       create_table(:badges) { |t| t.integer :user_id; t.string :subject_type; t.integer :subject_id; t.string :label }
       create_table(:badges_users, id: false) { |t| t.integer :user_id; t.integer :badge_id }
+      create_table(:photos, id: false) { |t| t.binary :bytes; t.json :meta; t.integer :number; t.string :title
+                                             t.virtual :upper, type: :string, as: "upper(title)", stored: true }
       create_table(:seats, primary_key: %i[row number]) { |t| t.integer :row; t.integer :number }
     end
     def generate(*arguments)
@@ -50,6 +52,7 @@ class ResourceGeneratorTest < Minitest::Test
     RUBY
     "app/models/team.rb" => "class Team < ApplicationRecord\n  has_many :users\nend\n",
     "app/models/badge.rb" => "class Badge < ApplicationRecord\n  belongs_to :user\n  belongs_to :subject, polymorphic: true\nend\n",
+    "app/models/photo.rb" => "class Photo < ApplicationRecord\nend\n",
     "app/models/seat.rb" => "class Seat < ApplicationRecord\nend\n",
     "app/models/admin/report.rb" => "module Admin\n  class Report < ApplicationRecord\n    self.table_name = \"teams\"\n  end\nend\n"
   }.freeze
@@ -88,7 +91,25 @@ class ResourceGeneratorTest < Minitest::Test
     _, file = generated("Admin::Report")
     assert_includes file, "class Admin::ReportResource < Castellan::Resource\n  model ::Admin::Report\n"
     _, file = generated("Seat")
-    assert_includes file, "# id :column"
+    refute_includes file, "# id :column" # the key of several columns is the id
+    _, file = generated("Photo")
+    assert_includes file, "# id :column   # the table has no primary key: name the column that identifies a row"
+  end
+
+  def test_every_suggestion_about_columns_can_be_uncommented
+    output = run_app(<<~RUBY)
+      generate("Photo")
+      path = "app/resources/photo_resource.rb"
+      text = File.read(path)
+      puts text[/^  attributes.*/], text.scan(/^  # (?:writable|filter|sort).*/)
+      File.write(path, text.gsub(/^  # (?=attribute|writable|deletable|filter|sort|id)/, "  ").sub("id :column", "id :number"))
+      Photo.create!(number: 1, bytes: [255].pack("C"), title: "One")
+      Photo.create!(number: 2, title: "Two")
+      puts PhotoResource.render
+    RUBY
+    written = ["attributes :meta, :number, :title, :upper", "# writable :meta, :number, :title", "# filter :number", "# sort :number"]
+    assert_equal written.map { |line| "  #{line}" }, output.lines.grep(/^  (?:#|attributes)/).map(&:chomp)
+    assert_match(/"id":"1","attributes":\{"meta":null,"number":1,"title":"One","upper":"ONE","bytes":"\/w=="/, output)
   end
 
   def test_a_generated_resource_boots_and_responds

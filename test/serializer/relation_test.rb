@@ -399,6 +399,16 @@ class SerializerOfActiveRecordTest < Minitest::Test
     assert_same_document serializer(:Note), options, note.order(:id)
   end
 
+  def test_the_conditions_of_a_relation_also_select_the_records_that_it_joins_and_loads
+    article = articles { attributes :title, :position }
+    name = models::Tag.order(:id).first.name
+    joined = [scope.includes(:tags), scope.eager_load(:tags)].map { |one| one.where(tags: { name: name }).order(:id) }
+    joined.each { |one| assert_same_document article, { include: %i[tags author] }, one }
+    joined.each { |one| assert_same_document article, {}, one }
+    assert_match(/the conditions of the relation also select the associated records/, article.new(joined.first).explain)
+    assert_empty made { article.new(scope.includes(:tags).order(:id), include: %i[tags]).to_json }
+  end
+
   def test_a_page_of_a_relation_keeps_limit_and_offset
     article = articles { attribute(:shout) { |record| record.title.upcase } }
     assert_same_document article, {}, ordered.limit(2).offset(3)

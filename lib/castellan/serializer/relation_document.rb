@@ -65,6 +65,7 @@ module Castellan
         if others.map(&:type).include?(root.type) # jsonapi-serializer includes primary records again
           refuse("the include leads to #{root.type} again, which only records show as they should be")
         end
+        refuse("the conditions of the relation also select the associated records that it loads") if @plan.root.edges.any? && joins_loaded?
         check_records(@plan.nodes.select { |node| reasons(node).any? })
       end
 
@@ -105,6 +106,11 @@ module Castellan
         return @relation.opts[:eager] || @relation.opts[:eager_graph] unless @relation.respond_to?(:preload_values)
 
         [@relation.preload_values, @relation.includes_values, @relation.eager_load_values].any?(&:any?)
+      end
+
+      # @return [Boolean] whether the relation loads associations in one statement with its own records
+      def joins_loaded?
+        @relation.respond_to?(:eager_loading?) ? @relation.eager_loading? : !@relation.opts[:eager_graph].nil?
       end
 
       def refuse(reason)

@@ -104,7 +104,12 @@ module Castellan
 
       # @return [Boolean] whether each write to the tables sends a notification
       def notifies?(tables)
-        postgres? && read { |raw| reader.value(raw, triggers.notifies(tables)) }.to_s.start_with?("t")
+        return false unless postgres?
+
+        ask = ->(raw) { ready?(raw) ? reader.value(raw, triggers.notifies(tables)) : nil }
+        found = @connections.none? ? without_pool(ask) : [@connections.with(&ask)]
+        recovered
+        found.first.to_s.start_with?("t")
       rescue reader.class::ERROR
         false
       end
@@ -118,10 +123,14 @@ module Castellan
         ask = ->(raw) { ready?(raw) ? version(raw, statement, []) : nil }
         return @connections.with(&ask).tap { recovered } unless postgres? && @connections.none?
 
-        found = statement.shared.call { @connections.own { |raw| [ask.call(raw)] } || [@connections.with(&ask)] }
+        found = statement.shared.call { without_pool(ask) }
         recovered
         found.first
       end
+
+      # For threads that hold no connection: they need not wait for one of the pool, unless another thread does the same.
+      # @return [Array] the result
+      def without_pool(ask) = @connections.own { |raw| [ask.call(raw)] } || [@connections.with(&ask)]
 
       def of_rows(raw, dependencies)
         counters = dependencies.map(&(postgres? ? :counter : :table))

@@ -41,13 +41,15 @@ module Castellan
         first ? "add_castellan_versions" : "add_castellan_versions_of_#{tables.join("_and_").gsub(/\W/, "_")[0, 60]}"
       end
 
-      # @return [Array<String>] the arguments of each line; a table with a column of `cache by:` includes the
-      #   column, one of a resource with `cache :notified` notifies
+      # @return [Array<String>] the arguments of each line; a table with a column of `cache by:`, or of the `version:` of
+      #   per-viewer values, includes the column, one of a resource with `cache :notified` notifies
       def lines
         @lines ||= begin
           by = cached.flat_map { |resource| resource.definition.caching.by }.uniq
           connection = ::ActiveRecord::Base.connection
-          groups = tables.group_by { |table| [by & connection.columns(table).map(&:name), notified.include?(table)] }
+          groups = tables.group_by do |table|
+            [(by & connection.columns(table).map(&:name)) | viewer_columns(table), notified.include?(table)]
+          end
           groups.map do |(columns, notify), names|
             [*names.map { |table| table.match?(/\A[a-z_]\w*\z/) ? ":#{table}" : table.inspect },
              *("by: %i[#{columns.join(" ")}]" if columns.any?), *("notify: true" if notify)].join(", ")
@@ -81,19 +83,32 @@ module Castellan
         end
       end
 
-      # A scope may need a viewer, who is not known here.
       def tables_of(resource)
-        [nil, *resource.definition.relationships.keys].flat_map { |name| tables_with(resource, name) }
-      rescue StandardError => error
+        tables = viewer_versions(resource).filter_map { |version| (version.is_a?(Hash) ? version.each_key.first : version)&.to_s }
+        tables + [nil, *resource.definition.relationships.keys].flat_map { |name| tables_with(resource, name) }
+      rescue StandardError => error # a scope may need a viewer, who is not known here
         say_status("versions", "#{resource.name} raises #{error.class} without a viewer: also add the tables that " \
                                "`#{resource.name}.document(viewer: viewer).explain` names", :yellow)
-        [resource.declarations.model.table_name]
+        [resource.declarations.model.table_name, *tables]
       end
 
       def tables_with(resource, name)
         resource.document(query: name ? { "include" => name.to_s } : {}).rendering.tables.to_a
       rescue BadRequest # clients may not include this relationship
         []
+      end
+
+      # @return [Array<String, Symbol, Hash>] tables, or tables with the viewer's column, that `version:` of the per-viewer
+      #   values of a resource, and of those that its relationships lead to, names
+      def viewer_versions(resource)
+        [resource.definition, *resource.definition.relationships.each_value.flat_map(&:definitions)]
+          .flat_map { |definition| definition.attributes.each_value.filter_map(&:version) }.uniq.reject { |one| one.respond_to?(:call) }
+      end
+
+      # @return [Array<String>] the columns that `version: { table => column }` of per-viewer values names
+      def viewer_columns(table)
+        cached.flat_map { |resource| viewer_versions(resource) }.grep(Hash)
+              .filter_map { |version| version.each_value.first.to_s if version.each_key.first.to_s == table }.uniq
       end
 
       def versions = @versions ||= Versions::ExactVersions.new(::ActiveRecord::Base)

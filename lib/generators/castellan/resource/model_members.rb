@@ -16,7 +16,8 @@ module Castellan
                 card_?number|\Apin\z|_pin\z|session|signature|fingerprint|recovery|backup_code/x
       # Tables of Rails and of gems that do not belong in an API.
       MACHINERY = /\A(?:ActiveStorage|ActionText|ActionMailbox|SolidQueue|PaperTrail)::|(?:\A|::)HABTM_/
-      private_constant :SECRET, :MACHINERY
+      COMPARABLE = %i[string text citext integer bigint decimal float boolean date datetime timestamp timestamptz uuid enum].freeze
+      private_constant :SECRET, :MACHINERY, :COMPARABLE
 
       # @param model [Class] ActiveRecord model
       # @param namespace [Array<String>] the underscored namespace of the resource
@@ -27,7 +28,25 @@ module Castellan
 
       # @return [Array<String>]
       def attributes
-        @attributes ||= columns - secrets - reserved
+        @attributes ||= columns - secrets - reserved - binaries
+      end
+
+      # @return [Array<String>] columns of bytes, which are no text
+      def binaries
+        @binaries ||= (columns - secrets).select { |name| @model.columns_hash[name].type == :binary }
+      end
+
+      # @return [Array<String>] attributes that clients may write
+      def writable
+        attributes.reject { |name| @model.columns_hash[name].then { |column| column.respond_to?(:virtual?) && column.virtual? } }
+      end
+
+      # @return [Array<String>] attributes whose columns can be compared with text of a request
+      def comparable
+        attributes.select do |name|
+          column = @model.columns_hash[name]
+          COMPARABLE.include?(column.type) && !(column.respond_to?(:array) && column.array)
+        end
       end
 
       # @return [Array<String>] columns that look secret
@@ -50,10 +69,8 @@ module Castellan
         sorted.last
       end
 
-      # @return [Boolean] whether the primary key is a single column
-      def key?
-        @model.primary_key.is_a?(String)
-      end
+      # @return [Boolean] whether there is a primary key, of one column or of several
+      def key? = !@model.primary_key.nil?
 
       private
 
