@@ -86,6 +86,21 @@ module ContentionContract
     end
   end
 
+  # The session ends during COMMIT, so the server cannot know whether the data is written.
+  def test_a_request_whose_commit_was_lost_is_not_performed_again
+    journal.run("CREATE OR REPLACE FUNCTION leave() RETURNS trigger LANGUAGE plpgsql AS " \
+                "'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'")
+    journal.run("CREATE CONSTRAINT TRIGGER leave AFTER INSERT ON tags DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION leave()")
+    @app = serve do |models|
+      idempotency store: Castellan::Store::MemoryStore.new
+      resource models::TagResource
+    end
+    statuses = Array.new(2) { send_data("POST", "/tags", { type: "tags", attributes: { name: "once" } }, "HTTP_IDEMPOTENCY_KEY" => "a").first.status }
+    assert_equal [503, 409], statuses
+  ensure
+    other { |connection| connection.exec("DROP FUNCTION leave CASCADE") }
+  end
+
   def test_cursors_lead_past_dates_before_christ_and_after_9999
     days = ["0044-03-15 BC", "0005-02-28 BC", "20000-01-01"]
     days.each.with_index(1) { |day, id| journal.run("UPDATE posts SET published_on = '#{day}' WHERE id = #{id}") }

@@ -13,7 +13,8 @@ module Castellan
     #
     # Stores the first successful response and returns it to repeated requests. The status is 422 for a
     # different request with the same key, and 409 while the first request is running. Failures are not
-    # stored, because they have changed nothing and can be repeated. If a process dies between its commit and
+    # stored, because they have changed nothing and can be repeated; if the connection to the database was lost
+    # during COMMIT, which may have succeeded, further requests get a 409. If a process dies between its commit and
     # the store, its lease ends and the next request is performed again. Frozen.
     class Idempotency
       # RFC 8941, section 3.3.3, with or without the quotes.
@@ -66,15 +67,23 @@ module Castellan
         response = yield
         outcome = response.first < 300 ? :done : :refused
         response
-      rescue Write::Transaction::Committed
-        outcome = :committed # the data is written, so the lease must stay
+      rescue StandardError => error
+        outcome = :written if written?(error)
         raise
       ensure
         case outcome
         when :done then keep(name, lease, response)
-        when :committed then nil
+        when :written then hold(name, lease)
         else forget(name, lease)
         end
+      end
+
+      # @return [Boolean] whether the data is written, or may be
+      def written?(error)
+        return true if error.is_a?(Write::Transaction::Committed)
+
+        unconfirmed = [error, error.cause].find { |one| one.is_a?(Write::Transaction::Unconfirmed) }
+        !unconfirmed.nil? && Write::DatabaseError.kind(unconfirmed) == :away
       end
 
       # The data is written, so the client gets its response even if the store fails. The lease then stays.
@@ -82,9 +91,16 @@ module Castellan
         status, headers, body = response
         kept = "#{DONE}#{lease[1, FINGERPRINT]}#{JSON.generate([status, headers.slice(*KEPT_HEADERS)])}\n".b
         body.each { |part| kept << part.b }
-        @store.write_multi({ name => kept }, ttl: @ttl).any? || @store.write_multi({ name => lease }, ttl: @ttl)
+        @store.write_multi({ name => kept }, ttl: @ttl).any? || hold(name, lease)
       rescue StoreError => error
         warn("castellan: the response to an Idempotency-Key was not kept: #{error.message}")
+      end
+
+      # Repeated requests get a 409 from now on.
+      def hold(name, lease)
+        @store.write_multi({ name => lease }, ttl: @ttl)
+      rescue StoreError => error
+        warn("castellan: an Idempotency-Key was not kept: #{error.message}")
       end
 
       def forget(name, lease)
@@ -97,7 +113,7 @@ module Castellan
         kept = read(name)
         refuse("a request with this key has just ended; send it again", 409) if kept.nil?
         refuse("another request was sent with this key; choose a new key for each", 422) if kept[1, FINGERPRINT] != fingerprint
-        refuse("a request with this key is running, or its response was too long to keep", 409) if kept.start_with?(RUNNING)
+        refuse("a request with this key is running, or has no response that could be kept", 409) if kept.start_with?(RUNNING)
 
         head, body = kept.byteslice((FINGERPRINT + 1)..).split("\n", 2)
         status, headers = JSON.parse(body ? head : "")

@@ -171,7 +171,7 @@ module Castellan
         connection.commit_transaction
         result
       rescue Exception => error # rubocop:disable Lint/RescueException -- rolled back and raised again
-        error.extend(Transaction::Committed) if finished && transaction&.state&.committed?
+        error.extend(transaction&.state&.committed? ? Transaction::Committed : Transaction::Unconfirmed) if finished
         roll_back(connection, transaction) if finished && transaction && !transaction.state.completed?
         raise
       ensure

@@ -141,9 +141,8 @@ module Castellan
 
       # Rolls back unless the block returns. Sequel would commit if `throw` leaves the block.
       def transaction
-        committed = false
+        committed = finished = false
         model.db.transaction(savepoint: true) do
-          finished = false
           model.db.after_commit { committed = true } # must be the first callback
           result = yield
           finished = true
@@ -152,7 +151,7 @@ module Castellan
           model.db.rollback_on_exit(savepoint: true) unless finished
         end
       rescue StandardError => error
-        error.extend(Transaction::Committed) if committed
+        error.extend(committed ? Transaction::Committed : Transaction::Unconfirmed) if finished
         raise
       end
 

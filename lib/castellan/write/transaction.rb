@@ -15,6 +15,9 @@ module Castellan
       # The data is written, so the block must not run again, and the error is not the client's.
       module Committed; end
 
+      # Marks an error of the COMMIT itself. If the connection was lost, the data may be written or not.
+      module Unconfirmed; end
+
       module_function
 
       # @return the result of the block
