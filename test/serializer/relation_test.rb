@@ -403,8 +403,10 @@ class SerializerOfActiveRecordTest < Minitest::Test
     article = articles { attributes :title, :position }
     name = models::Tag.order(:id).first.name
     joined = [scope.includes(:tags), scope.eager_load(:tags)].map { |one| one.where(tags: { name: name }).order(:id) }
-    joined.each { |one| assert_same_document article, { include: %i[tags author] }, one }
-    joined.each { |one| assert_same_document article, {}, one }
+    joined.each do |one|
+      assert_same_document article, { include: %i[tags author] }, one
+      assert_same_document article, {}, one
+    end
     assert_match(/the conditions of the relation also select the associated records/, article.new(joined.first).explain)
     assert_empty made { article.new(scope.includes(:tags).order(:id), include: %i[tags]).to_json }
   end

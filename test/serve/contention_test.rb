@@ -95,7 +95,8 @@ module ContentionContract
       idempotency store: Castellan::Store::MemoryStore.new
       resource models::TagResource
     end
-    statuses = Array.new(2) { send_data("POST", "/tags", { type: "tags", attributes: { name: "once" } }, "HTTP_IDEMPOTENCY_KEY" => "a").first.status }
+    tag = { type: "tags", attributes: { name: "once" } }
+    statuses = Array.new(2) { send_data("POST", "/tags", tag, "HTTP_IDEMPOTENCY_KEY" => "a").first.status }
     assert_equal [503, 409], statuses
   ensure
     other { |connection| connection.exec("DROP FUNCTION leave CASCADE") }

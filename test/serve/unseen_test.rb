@@ -52,6 +52,19 @@ module UnseenContract
     assert_empty tags
   end
 
+  def test_the_hidden_record_of_a_has_one_is_not_changed
+    owners = owner_resource
+    @app = serve { resource owners, at: "owners" }
+    own = { type: "owners", id: "1", relationships: { post: { data: { type: "posts", id: "2" } } } }
+    assert_nil get("/owners/1/relationships/post").last["data"]
+    [send_data("PATCH", "/owners/1", own), send_data("PATCH", "/owners/1/relationships/post", nil)].each do |response,|
+      assert_equal 403, response.status, response.body
+    end
+    assert_equal 1, count("posts WHERE id = 1 AND writer_id = 1")
+    assert_equal 204, send_data("PATCH", "/owners/2/relationships/post", nil).first.status
+    assert_equal 0, count("posts WHERE writer_id = 2")
+  end
+
   def test_adding_and_removing_members_goes_through_update
     calls = []
     overriding = resource_of(:PostResource) do
@@ -114,6 +127,28 @@ module UnseenContract
   end
 
   private
+
+  # @return [Class] a resource of writers with one post each, of which the first is hidden
+  def owner_resource
+    models = journal.models
+    declare_owners(models) unless models.const_defined?(:Owner, false)
+    posts = resource_of(:PostResource) { scope { |relation| relation.where(id: [2, 3]) } }
+    Class.new(Castellan::Resource) do
+      model models.const_get(:Owner)
+      type "owners"
+      has_one :post, resource: posts
+      writable :post
+    end
+  end
+
+  def declare_owners(models)
+    if models.const_defined?(:Base, false)
+      models.const_set(:Owner, Class.new(models::Base) { self.table_name = "writers" })
+      models::Owner.has_one :post, class_name: models::Post.name, foreign_key: :writer_id
+    else
+      models.const_set(:Owner, Class.new(Sequel::Model(models::DB[:writers]))).one_to_one :post, class: models::Post, key: :writer_id
+    end
+  end
 
   def tags = journal.rows("SELECT tag_id FROM taggings WHERE post_id = 1 ORDER BY tag_id").map { |row| row["tag_id"] }
   def count(from) = journal.rows("SELECT COUNT(*) AS number FROM #{from}").first["number"]

@@ -95,8 +95,9 @@ module Castellan
       # @return [Boolean] the same afterwards
       def note(error, logged)
         pooled = error.is_a?(NoNotifications)
-        lost = error.message.lines.first&.chomp
-        @log.call("castellan: versions are read from the database, because nobody listens to it: #{lost}") if @beat_ns || (pooled && !logged)
+        reason = error.message.lines.first&.chomp
+        lost = @beat_ns || (pooled && !logged)
+        @log.call("castellan: versions are read from the database, because nobody listens to it: #{reason}") if lost
         logged || pooled
       end
 
@@ -136,10 +137,9 @@ module Castellan
         while received != word && (left_ns = until_ns - Clock.monotonic_ns).positive?
           connection.wait_for_notify(left_ns / 1e9) { |_channel, _process, payload| received = payload }
         end
-        raise NoNotifications, "a pooler in transaction mode delivers no notifications: pass connect: of the database itself" if received != word
+        return connection.exec("UNLISTEN #{PROBE}") if received == word
 
-        connection.exec("UNLISTEN #{PROBE}")
-      ensure
+        raise NoNotifications, "a pooler in transaction mode delivers no notifications: pass connect: of the database itself"      ensure
         sender&.close
       end
 

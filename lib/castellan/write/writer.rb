@@ -139,15 +139,28 @@ module Castellan
       end
 
       # A client that replaces a to-many relationship lists the members that it may see; the hidden ones stay.
+      # @raise [BadRequest] 403 if the hidden record of a has_one would be changed
       def keep_hidden(record, values)
         partial = definition.relationships.each_value.select do |relationship|
-          relationship.to_many? && values.key?(relationship.association_name) &&
-            (relationship.leaves_out? || relationship.definitions.any?(&:scope))
+          values.key?(relationship.association_name) && (relationship.leaves_out? || relationship.definitions.any?(&:scope))
         end
         partial.each_with_object(values.dup) do |relationship, kept|
           name = relationship.association_name
+          next keep_hidden_one(record, relationship, kept[name]) unless relationship.to_many?
+
           kept[name] = (kept[name] + @linkage.hidden(relationship, models.members(record, name))).uniq
         end
+      end
+
+      # The foreign key of a has_one is in the row of the other record.
+      def keep_hidden_one(record, relationship, other)
+        name = relationship.association_name
+        return if models.foreign_keys(name).any?
+
+        present = models.stored(record, name)
+        return if present.nil? || present == other || @linkage.hidden(relationship, [present]).empty?
+
+        raise BadRequest.new("you may not change #{relationship.key} of this #{definition.type}", status: 403, title: "Forbidden")
       end
 
       # Without to-many relationships, because assigning them may make the ORM write the related records.
