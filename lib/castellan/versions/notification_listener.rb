@@ -139,7 +139,8 @@ module Castellan
         end
         return connection.exec("UNLISTEN #{PROBE}") if received == word
 
-        raise NoNotifications, "a pooler in transaction mode delivers no notifications: pass connect: of the database itself"      ensure
+        raise NoNotifications, "a pooler in transaction mode delivers no notifications: pass connect: of the database itself"
+      ensure
         sender&.close
       end
 
