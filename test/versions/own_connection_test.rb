@@ -113,17 +113,12 @@ class OwnConnectionTest < Minitest::Test
 
   # As a request that finds its document in the cache, while all connections of the pool are in use.
   def test_a_notified_version_is_checked_again_without_the_pool
-    notified = Castellan::Versions::NotifiedVersions.new(Record, recheck: 0.01)
+    notified = Castellan::Versions::NotifiedVersions.new(Record, recheck: 1e-6)
     notified.install(%w[posts])
     Record.connection_pool.release_connection
     eventually { notified.current(POSTS) && notified.listening? }
     before = notified.current(POSTS)
-    without_pool do
-      3.times do
-        sleep 0.02
-        assert_equal before, notified.current(POSTS)
-      end
-    end
+    without_pool { 3.times { assert_equal before, notified.current(POSTS) } }
   ensure
     notified&.close
   end
