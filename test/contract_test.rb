@@ -83,6 +83,19 @@ class ContractTest < Minitest::Test
     assert_respond_to owner, :finder_needs_type_condition?
   end
 
+  def test_normalizes_wraps_the_type_of_a_column
+    record = Class.new(ActiveRecord::Base) { def self.name = "Note" }
+    record.establish_connection(adapter: "sqlite3", database: ":memory:")
+    record.connection.create_table(:notes) { |table| table.string :title }
+    record.table_name = "notes"
+    record.normalizes :title, with: ->(title) { title.strip }
+    type = record.type_for_attribute(:title)
+    assert_match(/\AActive(?:Record|Model)::.*\bNormalizedValueType\z/, type.class.name)
+    assert_equal ["a", " a ", :string], [type.cast(" a "), type.__getobj__.cast(" a "), type.__getobj__.type]
+  ensure
+    record.remove_connection
+  end
+
   def test_active_record_reads_an_attribute_and_preloads_missing_associations
     assert ActiveRecord::Base.method_defined?(:_read_attribute)
     assert ActiveRecord::Base.method_defined?(:association_cached?)

@@ -304,7 +304,7 @@ module Castellan
         end
 
         # `normalizes` changes the values that are written and compared, never those that are read.
-        def unnormalized(type) = normalized?(type) ? unnormalized(type.cast_type) : type
+        def unnormalized(type) = normalized?(type) ? unnormalized(type.__getobj__) : type
         def normalized?(type) = type.class.name.to_s.match?(NORMALIZED)
 
         def utc?(name)
