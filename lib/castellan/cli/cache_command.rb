@@ -15,17 +15,18 @@ module Castellan
 
       # Observes a request: documents, calls of `Castellan.cache`, cache reads, and the number of queries.
       class Seen
-        attr_reader :documents, :fetches, :looks, :queries, :refusals
+        attr_reader :documents, :fetches, :looks, :refusals
 
         def initialize
           @documents = []
           @fetches = []
           @looks = []
           @refusals = []
-          @queries = 0
+          @counter = Instrument::Counter.new
         end
 
-        def query(*) = @queries += 1
+        def query(...) = @counter.query(...)
+        def queries = @counter.queries
         def span(*); end
 
         def cache(layer, outcome, _started_ns, _duration_ns, bytes = nil, age = nil)

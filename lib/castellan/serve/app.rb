@@ -240,7 +240,7 @@ module Castellan
       # The block may look the token up in a database, which raises for text that is not UTF-8.
       def viewer(env)
         token = env["HTTP_AUTHORIZATION"]
-        known = @authentication.call(env) if token.nil? || ClientText.utf8(token)
+        known = @authentication.call(env) if token.nil? || ClientText.utf8(token) || @authentication.is_a?(Jwt)
         known || raise(BadRequest.new("a valid token is needed", status: 401, title: "Unauthorized",
                                                                  headers: { "www-authenticate" => @challenge }))
       end

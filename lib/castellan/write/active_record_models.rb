@@ -172,7 +172,7 @@ module Castellan
         result
       rescue Exception => error # rubocop:disable Lint/RescueException -- rolled back and raised again
         error.extend(transaction&.state&.committed? ? Transaction::Committed : Transaction::Unconfirmed) if finished
-        roll_back(connection, transaction) if finished && transaction && !transaction.state.completed?
+        give_up(connection, transaction, error) if finished && transaction && !transaction.state.completed?
         raise
       ensure
         roll_back(connection, nil) if transaction && !finished && connection.current_transaction.equal?(transaction)
@@ -200,6 +200,11 @@ module Castellan
         return unless reflection&.macro == :has_many && reflection.options[:through].nil?
 
         (others - members(record, association)).each { |other| lock(other) unless other.has_changes_to_save? }
+      end
+
+      # A connection that was lost during COMMIT is discarded, because ActiveRecord would not open it again for this thread.
+      def give_up(connection, transaction, error)
+        error.is_a?(::ActiveRecord::ConnectionFailed) ? connection.throw_away! : roll_back(connection, transaction)
       end
 
       # If the rollback fails, discards the connection, which ends the transaction.
