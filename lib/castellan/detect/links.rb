@@ -68,10 +68,8 @@ module Castellan
         scoped = @scoped[link] ||= Selection.columns(link)
         source = Source.at(group.busiest)
         named = source.names?(link.name, :"#{link.name}_dataset")
-        # `deleted_at IS NULL` of a default scope is a condition, too.
-        asked = group.shape.equal | Selection.new(group.shape).columns
         # The line may give the value for a column of the association's scope.
-        unlike = (scoped - asked).any? || (!named && scoped.any? { |column| source.value(column) })
+        unlike = (scoped - group.shape.equal).any? || (!named && scoped.any? { |column| source.value(column) })
         [named ? 0 : 1, unlike ? 1 : 0, -scoped.size, link.through ? 1 : 0, link.to == :many ? 0 : 1]
       end
 
