@@ -83,6 +83,12 @@ class ContractTest < Minitest::Test
     assert_respond_to owner, :finder_needs_type_condition?
   end
 
+  def test_rack_reads_the_order_of_forwarded_fields_in_one_private_method
+    request = Class.new(Rack::Request) { private def forwarded_priority = super.reverse }
+    env = { "REMOTE_ADDR" => "10.0.0.1", "HTTP_FORWARDED" => "for=8.8.8.8", "HTTP_X_FORWARDED_FOR" => "9.9.9.9" }
+    assert_equal %w[8.8.8.8 9.9.9.9], [Rack::Request, request].map { |type| type.new(env).ip }
+  end
+
   def test_normalizes_wraps_the_type_of_a_column
     record = Class.new(ActiveRecord::Base) { def self.name = "Note" }
     record.establish_connection(adapter: "sqlite3", database: ":memory:")
