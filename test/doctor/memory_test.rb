@@ -26,12 +26,16 @@ class MemoryTest < Minitest::Test
     p counted.values_at(:allocated_bytes, :retained_objects, :retained_bytes)
   RUBY
 
+  A_THROWN_AWAY_TEXT = 96 # bytes in Ruby 3.1
+
+  # Either may find one of the 500 texts alive, because its address still stands somewhere on the stack.
   def test_counts_equal_those_of_memory_profiler
     profiled, counted = run_ruby("-e", PROGRAM).lines.map { |line| JSON.parse(line) }
     assert_in_delta profiled.first, counted.first, 1_000
     assert_operator counted.first, :>, 20_000
-    assert_equal profiled.last(2), counted.last(2)
-    assert_equal 1, counted[1]
+    assert_in_delta profiled[1], counted[1], 1
+    assert_in_delta profiled[2], counted[2], A_THROWN_AWAY_TEXT
+    assert_includes 1..2, counted[1]
   end
 
   def test_work_that_runs_the_garbage_collector_is_counted

@@ -10,7 +10,7 @@ module Castellan
     #
     # Makes the block several times slower, so do not measure its duration here. Counts allocations of the
     # whole process. Code that holds objects runs in a fiber, because the GC scans the stack conservatively:
-    # objects on the current stack would count as retained.
+    # objects on the current stack would count as retained. Now and then, one such object still does.
     module Memory
       COLLECTIONS = 4 # run the GC until nothing more is freed, as memory_profiler does
       private_constant :COLLECTIONS
