@@ -46,8 +46,9 @@ class CacheCommandTest < Minitest::Test
       use Castellan::HTTPCache, max_body: 10
       run ->(env) {
         fields = { "p" => { "cache-control" => "private" }, "c" => { "cache-control" => "max-age=9", "set-cookie" => "a=b" },
-                   "l" => { "cache-control" => "max-age=9" }, "f" => { "cache-control" => "max-age=9, private=x-a", "vary" => "*" } }
-        [200, fields.fetch(env["QUERY_STRING"], {}), ["longer than ten bytes"]]
+                   "l" => { "cache-control" => "max-age=9" }, "f" => { "cache-control" => "max-age=9, private=x-a", "vary" => "*" },
+                   "s" => { "etag" => '"a"' }, "m" => { "cache-control" => "max-age: 60" }, "o" => { "pragma" => "no-cache" } }
+        [env["QUERY_STRING"] == "s" ? 403 : 200, fields.fetch(env["QUERY_STRING"], {}), ["longer than ten bytes"]]
       }
     end
     map("/unversioned") do
@@ -97,7 +98,9 @@ class CacheCommandTest < Minitest::Test
 
   def test_what_the_http_cache_does_not_store_has_a_reason
     { "p" => "it is private (cache-control)", "c" => "it has Set-Cookie", "l" => "it is longer than max_body:",
-      "f" => "its Vary contains * or is invalid", "n" => "it is stale at once and has no validator" }.each do |query, reason|
+      "f" => "its Vary contains * or is invalid", "n" => "it is stale at once and has no validator",
+      "s" => "a response with status 403 is stored only with max-age, s-maxage or Expires", "m" => "its Cache-Control is malformed",
+      "o" => "it has Pragma: no-cache" }.each do |query, reason|
       assert_includes explain("/unstored?#{query}"), "\n    not stored: #{reason}"
     end
     refute_includes explain("/http"), "not stored"

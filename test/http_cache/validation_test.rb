@@ -411,7 +411,9 @@ class HTTPCacheValidationTest < Minitest::Test
   [
     ["the same validators freshen", { "etag" => '"a"', "cache-control" => "max-age=60", "content-length" => "7", "x-new" => "1" },
      ["content", true, "1"]],
-    ["no validator freshens", { "cache-control" => "max-age=60", "x-new" => "1" }, ["content", true, "1"]],
+    ["one validator freshens", { "etag" => '"a"', "cache-control" => "max-age=60", "x-new" => "1" }, ["content", true, "1"]],
+    ["no validator freshens nothing", { "cache-control" => "max-age=60", "x-new" => "1" }, ["new", false, nil]],
+    ["the same length alone freshens nothing", { "content-length" => "7", "cache-control" => "max-age=60" }, ["new", false, nil]],
     ["another tag deletes", { "etag" => '"b"', "cache-control" => "max-age=60" }, ["new", false, nil]],
     ["another date deletes", { "last-modified" => LATER, "cache-control" => "max-age=60" }, ["new", false, nil]],
     ["another length deletes", { "etag" => '"a"', "content-length" => "8", "cache-control" => "max-age=60" }, ["new", false, nil]]
@@ -423,6 +425,23 @@ class HTTPCacheValidationTest < Minitest::Test
       world.answer { [200, { "cache-control" => "max-age=5" }, ["new"]] }
       answered = world.get
       assert_equal expected, [answered.body, answered.hit?, answered["x-new"]]
+    end
+  end
+
+  # Uptime monitors send HEAD all the time, and frameworks add the length of the content.
+  [{}, { "content-length" => "3" }].each do |fields|
+    define_method("test_a HEAD response with #{fields} and no validator keeps no old content fresh") do
+      content = "old"
+      world = Castellan::CachedApplication.new do |env|
+        [200, { "cache-control" => "max-age=60", **fields }, env["REQUEST_METHOD"] == "HEAD" ? [] : [content]]
+      end
+      world.get
+      content = "new"
+      world.head("/", { "Cache-Control" => "no-cache" })
+      assert_equal [true, "old"], world.get.then { |answer| [answer.hit?, answer.body] }
+      world.later(65)
+      world.head
+      assert_equal "new", world.get.body
     end
   end
 

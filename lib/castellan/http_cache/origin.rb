@@ -378,7 +378,9 @@ module Castellan
       end
 
       # A HEAD response updates the stored GET responses that match the request, or drops those with other
-      # content (RFC 9111 §4.3.5). Without any, it is stored for later HEAD requests (RFC 9110 §9.3.2).
+      # content (RFC 9111 §4.3.5). Without a validator it updates nothing: two contents may have the same length,
+      # and a monitor that sends HEAD would keep the old one fresh for ever. If there is no stored response, it is
+      # stored for later HEAD requests (RFC 9110 §9.3.2).
       def head(received, policy)
         matching = received.found.all.select { |found| !found.stored.head? && reusable?(received, found) }
         return head_alone(received, policy) if matching.empty? && received.reason != "bypass"
@@ -387,7 +389,7 @@ module Castellan
         same, changed = matching.partition do |found|
           SUCCESSFUL.include?(found.stored.status) && Validators.same_content?(received.fields, found.stored)
         end
-        same.each { |found| freshen(received, found) } unless received.personal?
+        same.each { |found| freshen(received, found) } if Validators.present?(received.fields) && !received.personal?
         changed.each { |found| drop(received, found) }
         not_stored(received, policy)
       end

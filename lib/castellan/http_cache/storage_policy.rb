@@ -52,6 +52,9 @@ module Castellan
         return "a response with status #{@status}, Transfer-Encoding or events is never stored" unless final?
         return refused_by_fields unless permitted?
         return "no max-age, and the request has a cookie or other credentials" if @request.identified? && !explicit?
+        return "its Cache-Control is malformed: write for example public, max-age=60" if @control.malformed?
+        return "it has Pragma: no-cache" if !explicit? && legacy_no_cache?
+        return "a response with status #{@status} is stored only with max-age, s-maxage or Expires" unless explicit? || heuristic?
 
         "it is stale at once and has no validator: send max-age or s-maxage, or ETag or Last-Modified"
       end

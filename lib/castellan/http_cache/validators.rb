@@ -34,6 +34,10 @@ module Castellan
         stored.etag.nil? && modified == stored.last_modified && strong_date?(modified, stored)
       end
 
+      # @param fields [Hash]
+      # @return [Boolean] whether there is any validator
+      def present?(fields) = fields.key?("etag") || fields.key?("last-modified")
+
       # @param fields [Hash] of a response to HEAD
       # @param stored [StoredResponse]
       # @return [Boolean] whether the stored content is still that of the response
