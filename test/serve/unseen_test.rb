@@ -40,6 +40,33 @@ module UnseenContract
     assert_equal 1, count("comments WHERE post_id = 3")
   end
 
+  def test_a_condition_of_the_row_holds_when_the_record_is_written
+    hiding = resource_of(:PostResource) do
+      has_many :comments, if: ->(row, _viewer) { row.title == "First" }, columns: %i[title]
+      attribute :body, if: ->(row, team) { team.zero? || row.rating > 4 }, if_columns: %i[rating]
+    end
+    @app = serve do
+      resource hiding, at: "posts"
+      operations
+    end
+    emptied = { type: "posts", id: "3", relationships: { comments: { data: [] } } }
+    written = { type: "posts", id: "2", attributes: { body: "Taken", rating: 5 } }
+    atomic = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"'
+    [emptied, written].each do |data|
+      operations = JSON.generate("atomic:operations": [{ op: "update", data: data }])
+      [send_data("PATCH", "/posts/#{data[:id]}", data, "HTTP_AUTHORIZATION" => data[:attributes] ? "1" : "0").first,
+       request("POST", "/operations", input: operations, "CONTENT_TYPE" => atomic,
+                                      "HTTP_AUTHORIZATION" => data[:attributes] ? "1" : "0")].each do |response|
+        assert_equal 403, response.status, response.body
+        assert_includes response.body, "cannot be written"
+      end
+    end
+    assert_equal [1, 0], [count("comments WHERE post_id = 3"), count("posts WHERE body = 'Taken'")]
+    seen = { type: "posts", id: "1", attributes: { body: "Seen" }, relationships: { comments: { data: [{ type: "comments", id: "1" }] } } }
+    assert_equal 200, send_data("PATCH", "/posts/1", seen, "HTTP_AUTHORIZATION" => "1").first.status
+    assert_equal [1, 1], [count("comments WHERE post_id = 1"), count("posts WHERE body = 'Seen'")]
+  end
+
   def test_members_that_the_viewer_cannot_see_stay_when_a_relationship_is_replaced
     seen = [{ "type" => "tags", "id" => "1" }]
     assert_equal seen, get("/posts/1/relationships/tags", "HTTP_AUTHORIZATION" => "1").last["data"]
@@ -65,6 +92,18 @@ module UnseenContract
     assert_equal 0, count("posts WHERE writer_id = 2")
   end
 
+  def test_a_hidden_record_at_the_other_end_is_not_told_from_none
+    all = resource_of(:PostResource) { scope { |posts| posts } }
+    @app = serve { resource all, at: "posts" }
+    journal.run("UPDATE posts SET writer_id = NULL WHERE id = 2")
+    ["", "?include=posts", "?include=nothing", "?unknown=1", "?filter[name]=Ada", "?page[size]=1", "?fields[writers]=name"].each do |query|
+      none, hidden = %w[2 3].map { |id| get("/posts/#{id}/writer#{query}", "HTTP_AUTHORIZATION" => "1").first }
+      assert_equal [none.status, none.body], [hidden.status, hidden.body], query
+    end
+    assert_equal 400, get("/posts/3/writer?include=nothing", "HTTP_AUTHORIZATION" => "1").first.status
+    assert_equal 200, get("/posts/1/writer?include=posts", "HTTP_AUTHORIZATION" => "1").first.status
+  end
+
   def test_adding_and_removing_members_goes_through_update
     calls = []
     overriding = resource_of(:PostResource) do
@@ -88,6 +127,24 @@ module UnseenContract
     assert_equal 403, response.status, response.body
     misspelt = { type: "posts", id: "1", attributes: { bodi: "x" } }
     refute_includes send_data("PATCH", "/posts/1", misspelt, "HTTP_AUTHORIZATION" => "1").first.body, "body"
+  end
+
+  def test_errors_suggest_no_member_that_an_if_hides_from_some_viewers
+    hiding = resource_of(:PostResource) do
+      attribute :body, if: ->(team) { team.zero? }
+      attribute(:remark, columns: %i[body], if: ->(team) { team.zero? }) { |row| row.body } # no other resource of the type has it
+      has_many :comments, if: ->(team) { team.zero? }
+      filter :title, :body
+      sort :body
+    end
+    @app = serve { resource hiding, at: "posts" }
+    { "fields[posts]=remarc" => "remark", "filter[bodi]=x" => "body", "sort=bodi" => "body", "include=comment" => "comments" }
+      .each do |query, hidden|
+        response, = get("/posts?#{query}", "HTTP_AUTHORIZATION" => "1")
+        assert_equal 400, response.status, query
+        refute_includes response.body, hidden, query
+      end
+    assert_equal 200, get("/posts?fields[posts]=remark&filter[body][null]=true&sort=body&include=comments").first.status
   end
 
   def test_a_lock_column_must_not_be_null

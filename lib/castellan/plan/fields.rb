@@ -83,10 +83,13 @@ module Castellan
                           "#{Nearest.hint(Parameter.shown(name), member_names(definitions))}")
       end
 
+      # Omits members that some viewers may not see.
       def member_names(definitions)
-        return definitions.flat_map(&:member_names).uniq unless cut?(definitions)
-
-        definitions.flat_map { |one| [*one.attributes.values_at(*@only), *one.relationships.values_at(*@only)].compact.map(&:key) }.uniq
+        definitions.flat_map { |one|
+          names = one.members - one.conditional_names
+          names &= @only if cut?(definitions)
+          [*one.attributes.values_at(*names), *one.relationships.values_at(*names)].compact.map(&:key)
+        }.uniq
       end
 
       def cut?(definitions) = @only && @own_types.include?(definitions.first.type)

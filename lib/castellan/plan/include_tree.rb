@@ -93,7 +93,8 @@ module Castellan
         found = definitions.filter_map { |definition| named(definition, name) }.first
         return found if found
 
-        hint = Nearest.hint(Parameter.shown(name), relationships(definitions).map(&:key).uniq)
+        seen = relationships(definitions).reject { |relationship| relationship.condition&.by_viewer } # some viewers may not see the others
+        hint = Nearest.hint(Parameter.shown(name), seen.map(&:key).uniq)
         refuse("#{path_shown([*above, name])} is not a relationship of #{definitions.map(&:type).uniq.join(" or ")} " \
                "that can be included#{" in this representation" if cut?(definitions)}#{hint}")
       end

@@ -196,7 +196,7 @@ module Castellan
         filter.to_h do |name, values|
           name = name.to_s
           parameter = "filter[#{Parameter.shown(name)}]"
-          declared = declared(@definition.filters, name) || refuse_filter(parameter, name, @definition.filters.keys)
+          declared = declared(@definition.filters, name) || refuse_filter(parameter, name, @definition.filters_of_all)
           @filter_parameters = { **@filter_parameters, declared => parameter }.freeze
           by_block = @definition.filters.fetch(declared).is_a?(Proc)
           [declared, by_block ? Parameter.list(parameter, values).freeze : Comparisons.parse(parameter, values)]
@@ -216,7 +216,7 @@ module Castellan
       end
 
       def sort_column(name)
-        declared = declared(@definition.sorts, name) || refuse_sort(name, @definition.sorts.keys)
+        declared = declared(@definition.sorts, name) || refuse_sort(name, @definition.sorts_of_all)
         @definition.sorts.fetch(declared).key
       end
 

@@ -94,11 +94,6 @@ module Castellan
         @names[member]
       end
 
-      # @return [Array<String>] the member names that clients may request
-      def member_names
-        @attributes.each_value.map(&:key) + @relationships.each_value.map(&:key)
-      end
-
       # @return [Array<Definition>] the types of the rows, see {Resource.types}; empty without `types`
       def types
         itself ? itself.definitions : NO_TYPES
@@ -182,6 +177,12 @@ module Castellan
         sorts.reject { |name, by| names.include?(name.to_sym) || closed.call(by) }.keys
       end
 
+      # @return [Array<String>] the filters that every viewer may use, for texts that do not depend on the viewer
+      def filters_of_all = open_filters(own_conditional_names)
+
+      # @return [Array<String>] the sorts that every viewer may use
+      def sorts_of_all = open_sorts(own_conditional_names)
+
       # @param viewer [Object, nil]
       # @return [Hash{Definition => Array<Symbol>}] the hidden members of its own type and of its {#types}
       def own_hidden_from(viewer)
@@ -212,6 +213,10 @@ module Castellan
       end
 
       private
+
+      def own_conditional_names
+        [self, *types].to_h { |definition| [definition, definition.conditional_names] }
+      end
 
       # Each type compares its own column or calls its own block.
       def shared

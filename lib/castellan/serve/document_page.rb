@@ -158,12 +158,8 @@ module Castellan
       end
 
       # Omits filters and sorts that some viewers may not use.
-      def filters(definition) = definition.open_filters(conditional(definition))
-      def sorts(definition) = definition.open_sorts(conditional(definition)).flat_map { |name| [name, "-#{name}"] }
-
-      def conditional(definition)
-        [definition, *definition.types].to_h { |one| [one, one.conditional_names] }
-      end
+      def filters(definition) = definition.filters_of_all
+      def sorts(definition) = definition.sorts_of_all.flat_map { |name| [name, "-#{name}"] }
 
       def asked(*names)
         found = names.inject(@query) { |query, name| query.is_a?(Hash) ? query[name] : nil }

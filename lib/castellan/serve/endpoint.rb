@@ -251,6 +251,9 @@ module Castellan
         nodes + (id || asked.page.nil? ? 0 : asked.page.last / 100)
       end
 
+      # @raise [BadRequest] if the query string is invalid
+      def check_query(env) = parameters(env["QUERY_STRING"] || "")
+
       # @param env [Hash] Rack's environment
       # @param viewer [Object, nil]
       # @param id [String, nil] nil: the collection

@@ -59,15 +59,24 @@ module Castellan
 
       private
 
+      # Answers alike for an empty relationship and for a hidden record, also to a wrong query.
       def one(env, viewer, relationship, path, record, id)
         definition = definition_of(relationship, record) if record
-        if definition
-          endpoint = @endpoint.related(definition.resource, path, :all, id)
-          response = endpoint.call(env, viewer, Write.id_of(definition, record))
-          return response unless response.first == 404
-        end
+        found = seen(env, viewer, definition, @endpoint.related(definition.resource, path, :all, id), record) if definition
+        return found if found
+
         @endpoint.negotiate(env)
+        @endpoint.related(relationship.resource, path, :all, id).check_query(env) if relationship.definitions.one?
         respond(env, "data" => nil)
+      end
+
+      # @return [Array, nil] nil if the viewer may not see the record
+      def seen(env, viewer, definition, endpoint, record)
+        related_id = Write.id_of(definition, record)
+        response = endpoint.call(env, viewer, related_id)
+        response unless response.first == 404
+      rescue BadRequest
+        raise if Write::Writer.new(definition.resource, viewer: viewer).visible(related_id)
       end
 
       # As in linkage: the resource of the record's class, or else of its nearest superclass.

@@ -14,10 +14,11 @@ module Castellan
       # @param action [Symbol] :create or :update
       # @param linkage [LinkedRecords]
       # @param models [ActiveRecordModels, SequelModels]
-      def initialize(definition, action, viewer:, linkage:, models:)
+      # @param hidden [Array<Symbol>] the members that an `if:` hides in the record's row
+      def initialize(definition, action, viewer:, linkage:, models:, hidden: [])
         @definition = definition
         @action = action
-        @hidden = definition.hidden_from(viewer)
+        @hidden = definition.hidden_from(viewer) | hidden
         @writable = definition.writing.names(action, viewer) - @hidden
         @linkage = linkage
         @models = models

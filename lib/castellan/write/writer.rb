@@ -49,7 +49,7 @@ module Castellan
       # @return [Object] the record
       # @raise [BadRequest]
       def update(record, id, data, pointer)
-        values = keep_hidden(record, read(:update, data, pointer, id: id))
+        values = keep_hidden(record, read(:update, data, pointer, id: id, hidden: hidden_in_row(record, data)))
         authorize(:update, record, values)
         visible!(@resource.allocate.update(record, values, @viewer))
       end
@@ -129,14 +129,30 @@ module Castellan
         definition.scope.nil? && :all.equal?(@scope)
       end
 
-      def read(action, data, pointer, id: nil)
-        object = ResourceObject.new(definition, action, viewer: @viewer, linkage: @linkage, models: models)
+      def read(action, data, pointer, id: nil, hidden: [])
+        object = ResourceObject.new(definition, action, viewer: @viewer, linkage: @linkage, models: models, hidden: hidden)
         object.values(data, pointer, id: id).tap { @unread = object.unread }
       end
 
       def authorize(action, record, values)
         writing.refuse(action, definition) unless writing.authorized?(action, @viewer, record, values) { draft(values) }
       end
+
+      # Renders the members of the client's document whose `if:` reads the row, because the condition may hide them in this row.
+      # @return [Array<Symbol>] the hidden ones; as at the URL of a relationship, the client cannot write them
+      def hidden_in_row(record, data)
+        given = data.is_a?(Hash) ? data.values_at("attributes", "relationships").grep(Hash).flat_map(&:keys) : []
+        names = given.filter_map { |key| definition.member_named(key) }.uniq.select { |name| member(name).condition&.by_row }
+        return names if names.empty?
+
+        related = names & definition.relationships.keys
+        document = @resource.document(@scope, viewer: @viewer, id: id_of(record), keeper: nil, format: :json_api,
+                                              include: related, fields: { definition.type => names })
+        shown = JSON.parse(document.to_json)["data"].to_h.slice("attributes", "relationships").values.flat_map(&:keys)
+        names.reject { |name| shown.include?(member(name).key) }
+      end
+
+      def member(name) = definition.attributes[name] || definition.relationships.fetch(name)
 
       # A client that replaces a to-many relationship lists the members that it may see; the hidden ones stay.
       # @raise [BadRequest] 403 if the hidden record of a has_one would be changed
