@@ -75,6 +75,64 @@ class DetectApplicationsTest < Minitest::Test
     assert_includes finding.fix, "ApplicationsWorld::Group.where(id: values)"
   end
 
+  def test_the_files_of_one_subclass_are_asked_of_the_subclass
+    finding = only { World::Issue.order(:id).map { |issue| World::Picture.where(issue_id: issue.id).count } }
+    ids = World::Issue.ids
+    each = ids.to_h { |id| [id, World::Picture.where(issue_id: id).count] }.reject { |_id, count| count.zero? }
+    assert_equal each, suggested(finding, ids)
+    finding = only { World::Issue.order(:id).map { |issue| World::Film.exists?(issue_id: issue.id) } }
+    assert_includes finding.fix, "ApplicationsWorld::Film.where(issue_id: values)"
+  end
+
+  def test_a_polymorphic_association_belongs_to_the_owners_that_the_statements_name
+    work = lambda do
+      projects = World::Project.order(:id).to_a
+      issues = World::Issue.order(:id).to_a
+      [projects.map(&:name), issues.map { |issue| issue.notes.size }]
+    end
+    finding = only(&work)
+    assert_equal "ApplicationsWorld::Issue#notes", finding.association
+    trial = Castellan::Doctor.try(finding, &work)
+    assert_predicate trial, :accepted?, trial.to_s
+  end
+
+  def test_what_polymorphic_owners_have_is_counted_at_once
+    finding = only { World::Project.order(:id).map { |project| project.notes.count } }
+    ids = World::Project.ids
+    assert_equal ids.to_h { |id| [id, 1] }, suggested(finding, ids)
+    finding = only { [*World::Project.order(:id), *World::Issue.order(:id)].map { |one| one.notes.count } }
+    assert_nil finding.fix
+  end
+
+  def test_the_files_of_several_subclasses_are_not_asked_together
+    finding = only do
+      World::Issue.order(:id).map do |issue|
+        [World::Picture.where(issue_id: issue.id).count, World::Film.where(issue_id: issue.id).count]
+      end
+    end
+    assert_nil finding.fix
+    assert_includes finding.fix_refused, "several subclasses of ApplicationsWorld::File"
+  end
+
+  def test_a_scope_or_method_with_a_limit_is_not_preloaded
+    [->(project) { project.versions.newest(2).to_a }, ->(project) { project.versions.newest(1).first },
+     ->(project) { project.versions.two.map(&:id) }].each do |work|
+      finding = only { World::Project.order(:id).map(&work) }
+      assert_nil finding.fix
+      assert_includes finding.fix_refused, "a limit for each record of ApplicationsWorld::Project#versions"
+    end
+  end
+
+  def test_a_list_of_something_else_beside_the_owner_is_no_batch
+    finding = only { World::Project.order(:id).map { |project| project.versions.where(status: %w[open closed]).map(&:id) } }
+    assert_equal ["ApplicationsWorld::Project#versions", 5], [finding.association, finding.count]
+  end
+
+  def test_a_scope_for_deleted_rows_does_not_hide_the_association
+    finding = only { World::Issue.order(:id).map { |issue| World::File.where(issue_id: issue.id).count } }
+    assert_equal "ApplicationsWorld::Issue#files", finding.association
+  end
+
   def test_values_and_ids_of_an_ordered_association_use_the_preload
     [-> { World::Variant.order(:id).map(&:image_ids) }, -> { World::Variant.order(:id).map { |variant| variant.images.pluck(:id) } },
      -> { World::Variant.order(:id).map { |variant| variant.images.first.id } }].each do |work|
@@ -123,6 +181,12 @@ class DetectApplicationsTest < Minitest::Test
   end
 
   private
+
+  # Runs the suggested code.
+  def suggested(finding, values)
+    code = finding.fix[/ApplicationsWorld.*/].gsub("values", values.inspect)
+    World.instance_eval(code, __FILE__, __LINE__)
+  end
 
   def filtered(versions) = versions.where(status: "open")
 

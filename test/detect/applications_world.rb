@@ -33,6 +33,7 @@ module ApplicationsWorld
     has_many :principals, through: :members
     has_many :users, through: :members, source: :principal
     has_many :issues
+    has_many :notes, as: :noteable
 
     def shared_versions = Version.where("apps_versions.project_id IS NULL OR apps_versions.project_id = ?", id)
     def own_or_system_wide = versions.or(Version.where(sharing: "system"))
@@ -46,6 +47,8 @@ module ApplicationsWorld
 
   class Version < Base
     belongs_to :project, optional: true
+    scope :newest, ->(count) { order(id: :desc).limit(count) }
+    def self.two = limit(2)
   end
 
   class Tracker < Base
@@ -56,8 +59,26 @@ module ApplicationsWorld
     belongs_to :tracker
     belongs_to :author, class_name: "ApplicationsWorld::User"
     has_many :journals
+    has_many :notes, as: :noteable
+    has_many :files
+    has_one :cover, -> { where(place: 1) }, class_name: "ApplicationsWorld::File"
 
     def title = "#{tracker.name} ##{id}"
+  end
+
+  class Note < Base
+    belongs_to :noteable, polymorphic: true
+  end
+
+  # Deleted softly, and with subclasses of one table.
+  class File < Base
+    default_scope { where(deleted_at: nil) }
+  end
+
+  class Picture < File
+  end
+
+  class Film < File
   end
 
   class Journal < Base
@@ -123,6 +144,8 @@ module ApplicationsWorld
     create_table(:apps_versions) { |t| [t.integer(:project_id), t.string(:sharing), t.string(:status), t.integer(:rank)] }
     create_table(:apps_trackers) { |t| t.string(:name) }
     create_table(:apps_issues) { |t| [t.integer(:project_id), t.integer(:tracker_id), t.integer(:author_id)] }
+    create_table(:apps_files) { |t| [t.integer(:issue_id), t.string(:type), t.integer(:place, default: 0), t.datetime(:deleted_at)] }
+    create_table(:apps_notes) { |t| [t.string(:noteable_type), t.integer(:noteable_id)] }
     create_table(:apps_journals) { |t| [t.integer(:issue_id), t.boolean(:private_notes, default: false)] }
     create_table(:apps_details) { |t| [t.integer(:journal_id), t.string(:prop_key)] }
     create_table(:apps_taxonomies) { |t| t.string(:name) }
@@ -144,6 +167,8 @@ module ApplicationsWorld
     Member.create!(project: project, principal: Group.create!(name: "group"))
     2.times { |rank| Version.create!(project: project, sharing: "none", status: rank.zero? ? "open" : "closed", rank: rank) }
     issue = Issue.create!(project: project, tracker: trackers[number % 2], author: user)
+    [project, issue].each { |noteable| Note.create!(noteable: noteable) }
+    [Picture, Film, Film].each { |kind| kind.create!(issue_id: issue.id) }
     journal = Journal.create!(issue: Issue.create!(project: project, tracker: trackers[number % 2], author: user))
     Journal.create!(issue: issue, private_notes: true)
     2.times { |key| Detail.create!(journal: journal, prop_key: key.zero? ? "status" : "notes") }

@@ -77,7 +77,10 @@ module Castellan
       def preloaded?(group)
         return false unless keyed?(group.shape) && group.shape.listed? && group.different > 1
 
-        before(group).any? { |other| same_site?(other, group) && @links.preloads?(other, group) && (other.count == 1 || piece?(other)) }
+        before(group).any? do |other|
+          same_site?(other, group) && @links.preloads?(other, group) && !@links.owners_vary?(other, group) &&
+            (other.count == 1 || piece?(other))
+        end
       end
 
       def keyed?(shape) = (shape.listed? || shape.equal.any?) && shape.records? && !shape.single? && !shape.volatile?

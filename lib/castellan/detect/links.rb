@@ -53,6 +53,13 @@ module Castellan
         end
       end
 
+      # Whether the group compares another owner of `other`'s records in each statement, beside a list of something else.
+      def owners_vary?(other, group)
+        library = group.shape.library
+        links = library.of_table(other.shape.table).flat_map { |model| library.links(model) }
+        group.pieces && group.pieces.varies?(links.select { |link| link.tables.include?(group.shape.table) }.flat_map(&:keys).uniq)
+      end
+
       private
 
       def leads_to?(library, model, table)
@@ -62,15 +69,21 @@ module Castellan
 
       def witnessed(group) = group.association && Detect.models(group.owner)&.link(group.owner, group.association)
 
-      def fitting(group) = candidates.select { |link| link.asked_by?(group.shape) && asked_anew?(link, group) }
+      def fitting(group) = candidates.select { |link| link.asked_by?(group.shape) && asked_anew?(link, group) && of_class?(link, group) }
+
+      # The statements of a polymorphic association name the class of the owners.
+      def of_class?(link, group)
+        name = link.type && group.pieces&.steady_value(link.type)
+        name.nil? || name == link.model.polymorphic_name
+      end
 
       def rank(link, group)
         scoped = @scoped[link] ||= Selection.columns(link)
         source = Source.at(group.busiest)
         named = source.names?(link.name, :"#{link.name}_dataset")
         # The line may give the value for a column of the association's scope.
-        unlike = (scoped - group.shape.equal).any? || (!named && scoped.any? { |column| source.value(column) })
-        [named ? 0 : 1, unlike ? 1 : 0, -scoped.size, link.through ? 1 : 0, link.to == :many ? 0 : 1]
+        unlike = (scoped - Selection.new(group.shape).columns).size + (!named && scoped.any? { |column| source.value(column) } ? 1 : 0)
+        [named ? 0 : 1, unlike, -scoped.size, link.through ? 1 : 0, link.to == :many ? 0 : 1]
       end
 
       # If other values change but the owner stays the same, the query does not repeat per owner.

@@ -49,6 +49,12 @@ module Castellan
 
       def varies?(columns) = columns.any? { |column| @varying.include?(column) }
 
+      # @return [Object, nil] the value that the last statement compares with the column by =; nil unless all have the same
+      def steady_value(column)
+        value = @before&.find { |name, operator, _value| name == column && operator == "=" }&.last unless varies?([column])
+        value.is_a?(String) ? value.delete_prefix("'").delete_suffix("'") : value
+      end
+
       # @param siblings [Array<Integer>] how many records each load returned
       # @param count [Integer] the number of statements
       # @return [Boolean] whether the statements read one large set in batches

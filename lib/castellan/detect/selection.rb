@@ -30,6 +30,11 @@ module Castellan
           end
         end
 
+        # @return [Boolean, nil] whether a scope in the code has a limit; nil if the line does not show all of it
+        def limited?(model, code)
+          of_model(model, code)&.limited? unless code.empty?
+        end
+
         # @return [Array<String>] the columns that the association's scope compares with a value
         def columns(link) = link.target ? declared(link)&.columns.to_a : []
 
@@ -45,12 +50,15 @@ module Castellan
 
       attr_reader :tables, :conditions, :order
 
+      def limited? = @limited
+
       # @param link [ModelAssociation, nil] the association whose key to ignore
       # @param without [Array<String>] more columns to ignore
       def initialize(shape, link = nil, without: [])
         @tables = shape.tables.sort
         @conditions = shape.conditions.grep_v(key(link, without)).uniq.sort
         @order = shape.sorted_by
+        @limited = shape.single?
       end
 
       def same?(other, ordered: true)

@@ -51,8 +51,15 @@ module Castellan
 
         def constant? = @conditions.all? { |step| step.arguments.all?(&:constant?) }
 
-        # Whether a call takes only some of the records ({Source.limit?}), or batches of them.
-        def limited? = @steps.any? { |step| Source.limit?(step) || BATCHES.include?(step.name) }
+        # Whether a call or a scope takes only some of the records ({Source.limit?}), or batches of them.
+        def limited?
+          @steps.any? { |step| Source.limit?(step) || BATCHES.include?(step.name) } || Selection.limited?(@model, code(:evaluable_text))
+        end
+
+        # Whether a method of the model's class, which may do anything, follows the conditions.
+        def opaque?
+          @finder && @models == ActiveRecordModels && @model.respond_to?(@finder.name) && !ActiveRecord::Base.respond_to?(@finder.name)
+        end
 
         private
 

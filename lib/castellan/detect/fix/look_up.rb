@@ -23,8 +23,8 @@ module Castellan
           @models = @shape.library
           @source = Source.at(one.site)
           @kind = @models.kind_column(@shape)
-          @model = one.link ? one.link.target : asked_of(@shape.model_at(one.site))
-          @equal = @shape.equal.uniq - [@kind]
+          @model = asked_of(one.link ? one.link.target : @shape.model_at(one.site))
+          @equal = @shape.equal.uniq - [@kind, one.link&.type]
         end
 
         def fix
@@ -44,16 +44,20 @@ module Castellan
 
         def refusal
           if @one.link && !keyed? then "no query for all records answers this for each of #{@one.link}"
-          elsif @shape.tables.size > 1 then "it reads #{@shape.tables.join(", ")}"
+          elsif @shape.tables.size > 1 then "it reads several tables (#{@shape.tables.join(", ")}): ask once for all records by hand"
           elsif column.nil? then unclear
           elsif @model.nil? then "ask once, with #{column} IN (…): no model of the table #{@shape.table} is known, so there is no code"
           elsif @shape.locks? || @source.locks? then "each row is locked by itself at #{at}, which holds few locks at a time"
           elsif some? then "it reads a page for each value"
+          elsif subclasses? then "the statements read several subclasses of #{@model.name}: ask each of them once, with #{column} IN (…)"
           else refused_code
           end
         end
 
-        def keyed? = @one.link.through.nil? && @one.link.type.nil? && !@one.link.composite?
+        def keyed? = @one.link.through.nil? && !@one.link.composite? && (@one.link.type.nil? || one_class?)
+
+        # Whether all owners of a polymorphic association are those that the line of the parents loads.
+        def one_class? = !varying.include?(@one.link.type) && (@one.parent.count.nil? || @one.count <= @one.parent.count)
 
         def unclear
           return "it has no condition of the form column = value" if @equal.empty?
@@ -98,6 +102,9 @@ module Castellan
         # Whether the line takes some of the rows of each value, but not all.
         def some? = @one.link.nil? && @shape.single? && (@shape.paged? || @source.limits?) && column != @models.primary_key(@model)
 
+        # Whether rows that are found by something else than their key are those of several subclasses.
+        def subclasses? = varying.include?(@kind) && column != @models.primary_key(@model)
+
         def code
           @code ||= if @shape.calculation? then calculation
                     elsif @shape.existence? then @models.existing(where, column)
@@ -105,7 +112,13 @@ module Castellan
                     end
         end
 
-        def where(*more) = [@model.name, "where(#{column}: values)", further, *more].compact.reject(&:empty?).join(".")
+        # The condition on the key, with the class of the owners of a polymorphic association.
+        def keys(values)
+          type = @one.link&.type
+          "where(#{"#{type}: #{@one.link.model.polymorphic_name.inspect}, " if type}#{column}: #{values})"
+        end
+
+        def where(*more) = [@model.name, keys("values"), further, *more].compact.reject(&:empty?).join(".")
 
         def calculation
           name, of = @shape.fingerprint.match(CALCULATION)&.captures
@@ -129,7 +142,7 @@ module Castellan
         def incomplete?
           return true if code.nil? || code.include?("…")
 
-          calls = ["where(#{column}: #{@models.sample(@model, column)})", further(:evaluable_text), @shape.records? ? order : ""]
+          calls = [keys(@models.sample(@model, column)), further(:evaluable_text), @shape.records? ? order : ""]
           statement = Selection.new(@shape, without: [*(@kind unless @model == @models.named(@shape))])
           !statement.same?(Selection.of_model(@model, calls.reject(&:empty?).join(".")), ordered: @shape.records? && !order.empty?)
         end

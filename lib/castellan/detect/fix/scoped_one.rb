@@ -64,6 +64,8 @@ module Castellan
         def limited?
           return true if @shape.fingerprint.include?(" offset ?")
 
+          return true if @shape.single? && @chain&.opaque? && whole?
+
           @shape.single? && !@shape.existence? && (@chain ? @chain.limited? : @source.limits? || !@source.calls?(*ONE, :get))
         end
 
