@@ -39,7 +39,8 @@ module Castellan
     # @return [String] what to write
     def self.advice(tables)
       "add castellan_versions #{tables.map { |table| table.to_sym.inspect }.join(", ")} to a migration, or correct the name; " \
-        "a view has no version (name its tables), nor has a table of another database (pass expires_in: without depends_on:)"
+        "a view has no version (name its tables), nor has a table of another database (pass expires_in: without " \
+        "depends_on:); after structure.sql was loaded or all tables were truncated, a table has one from its first write on"
     end
 
     # Autoloaded, because each needs a driver.

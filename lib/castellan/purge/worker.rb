@@ -53,7 +53,7 @@ module Castellan
             wake
             @failed = false
           rescue StandardError => error
-            @log.call("castellan: the notes of changes cannot be read, and purges wait: #{error.message}") unless @failed
+            @log.call("castellan: the notes of changes cannot be read, and purges wait: #{error.message.lines.first&.chomp}") unless @failed
             @failed = true
             sleep(IDLE)
           end

@@ -56,7 +56,8 @@ module Castellan
 
         dependencies.any?(&:value) ? read { |raw| of_rows(raw, dependencies) } : of_tables(dependencies)
       rescue reader.class::ERROR => error
-        @log.call("castellan: answers are not cached, because the version cannot be read: #{error.message}") if note(true)
+        reason = error.message.lines.first&.chomp
+        @log.call("castellan: answers are not cached, because the version cannot be read: #{reason}") if note(true)
         yield error if block_given?
         nil
       end

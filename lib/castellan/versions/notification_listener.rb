@@ -61,6 +61,7 @@ module Castellan
           next if @closed || (@pid == Process.pid && @thread&.alive?)
 
           disown
+          @at_exit ||= at_exit { disown } # of a forked process that reads no version
           @pid = Process.pid
           @beat_ns = nil
           @thread = Thread.new { listen_always }
