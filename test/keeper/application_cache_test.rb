@@ -128,6 +128,8 @@ module ApplicationCacheContract
     assert_equal 'Castellan.cache.etag needs tables: write depends_on: [Post, "comments"]',
                  assert_raises(Castellan::ConfigurationError) { @cache.etag("x", depends_on: []) }.message
     refused("write to_json") { @cache.fetch("x", depends_on: "tags") { { a: 1 } } }
+    require "jbuilder"
+    refused("got Jbuilder: write target!") { @cache.fetch("x", depends_on: "tags") { Jbuilder.new { |json| json.a 1 } } }
     refused("UTF-8") { @cache.fetch("x", depends_on: "tags") { "ü".encode("ISO-8859-1") } }
     refused("needs a block") { @cache.fetch("x", depends_on: "tags") }
     refused("expires_in: must be") { @cache.fetch("x", expires_in: 0) { "" } }
@@ -170,6 +172,7 @@ class ApplicationCacheOnActiveRecordTest < Minitest::Test
     skip_keeper = Castellan.keeper
     Castellan.keeper = nil
     assert_equal %w[1 2], Array.new(2) { Castellan.cache.fetch("x", depends_on: "tags") { (@computed += 1).to_s } }
+    refused("nothing ends these bytes: write depends_on: [Post") { Castellan.cache.fetch("x") { +"" } }
     Castellan.keep(store: @store, versions: @versions)
     assert_equal %w[3 3], Array.new(2) { Castellan.cache.fetch("x", depends_on: "tags") { (@computed += 1).to_s } }
   ensure

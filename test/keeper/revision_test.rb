@@ -53,6 +53,14 @@ class RevisionTest < Minitest::Test
     assert_other("helper.rb", "text.upcase", "text.downcase") { |_, after| assert_equal '{"status":"draft","loud":"one"}', after }
   end
 
+  def test_an_edited_template_is_served_by_the_next_process
+    in_application do
+      before = with_template("<b>")
+      assert_equal before, with_template("<b>")
+      refute_equal before[1], with_template("<i>")[1]
+    end
+  end
+
   def test_a_revision_of_the_deployment_replaces_the_digest_of_the_source
     { "KAMAL_VERSION" => %w[one two], "HEROKU_SLUG_COMMIT" => %w[a b] }.each do |name, (one, two)|
       in_application do
@@ -120,6 +128,12 @@ class RevisionTest < Minitest::Test
   def run_program(environment = {})
     names = Castellan::Keeper::Revision::VARIABLES.to_h { |name| [name, nil] }
     run_rails(%(require "./posts"), env: { **names, "CASTELLAN" => nil, **environment }, chdir: @directory).lines(chomp: true)
+  end
+
+  def with_template(text)
+    FileUtils.mkdir_p("app/views/posts")
+    File.write("app/views/posts/show.json.jbuilder", text)
+    run_program
   end
 
   def edit(file, from, to)

@@ -18,7 +18,8 @@ module Castellan
       TEXT = "t"
       PARTS = [String, Symbol, Integer, true, false, nil].freeze
       FOREVER = Cache::Freshness.new
-      private_constant :BINARY, :TEXT, :PARTS, :FOREVER
+      CLASS_OF = Kernel.instance_method(:class)
+      private_constant :BINARY, :TEXT, :PARTS, :FOREVER, :CLASS_OF
 
       # @param store [Object] see {Store}
       # @param versions [#current, nil] see {Versions}; nil: nothing is cached
@@ -96,6 +97,8 @@ module Castellan
           if key.nil? || key == "" || key == []
 
         dependencies = dependencies(depends_on)
+        # Also without a store, as in development: the first call that raises would otherwise be in production.
+        endless!(freshness) if dependencies.empty? && !freshness.expires_in
         return if Castellan.off?
 
         found = @versions && versioned(key, vary, dependencies, notified, freshness)
@@ -105,8 +108,6 @@ module Castellan
       end
 
       def versioned(key, vary, dependencies, notified, freshness)
-        endless!(freshness) if dependencies.empty? && !freshness.expires_in
-
         versions = notified ? @versions : @exact
         address = @exact.address if @exact.respond_to?(:address) # copies of a database may have equal versions
         parts = [VERSION, "fetch", @revision.to_s, key, vary, dependencies.map(&:table), address]
@@ -180,11 +181,19 @@ module Castellan
       end
 
       def checked(key, value)
-        return value if value.nil? || (value.is_a?(String) && [Encoding::UTF_8, Encoding::US_ASCII, Encoding::BINARY].include?(value.encoding))
+        return value if NilClass === value || # rubocop:disable Style/CaseEquality -- a Jbuilder answers every call, also is_a?
+                        (String === value && [Encoding::UTF_8, Encoding::US_ASCII, Encoding::BINARY].include?(value.encoding)) # rubocop:disable Style/CaseEquality
 
-        got = value.is_a?(String) ? "a String in #{value.encoding}: write encode(\"UTF-8\")" : "#{value.class}: write to_json"
         raise ConfigurationError, "the block of Castellan.cache.fetch(#{key.inspect[0, 60]}) must return a String of UTF-8 or of bytes, " \
-                                  "got #{got}"
+                                  "got #{got(value)}"
+      end
+
+      def got(value)
+        case value
+        when String then "a String in #{value.encoding}: write encode(\"UTF-8\")"
+        when Object then "#{value.class}: write to_json"
+        else "#{CLASS_OF.bind_call(value)}: write target!, as of a Jbuilder" # a BasicObject
+        end
       end
 
       def sealed(key, value)

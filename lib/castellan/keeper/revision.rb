@@ -11,8 +11,9 @@ module Castellan
     #   Revision.new("2026-11-22").to_s   # => "2026-11-22"
     #
     # Uses `config.castellan.revision`, else the file REVISION in the root, else the first of {VARIABLES} that
-    # is set, else a digest of the source: the autoload paths, the loaded Ruby files below the root, `config/`
-    # and Gemfile.lock. Outside Rails, the digest is computed when the first resource is checked.
+    # is set, else a digest of the source: the autoload paths, the loaded Ruby files below the root, `config/`,
+    # the templates in `app/views` and `views`, and Gemfile.lock. Outside Rails, the digest is computed when the
+    # first resource is checked.
     class Revision
       # Environment variables of hosts and deployment tools, in order of precedence.
       VARIABLES = %w[
@@ -61,7 +62,7 @@ module Castellan
         root = "#{File.realpath(CallSite.root)}/"
         loaded = [File.expand_path($PROGRAM_NAME), *$LOADED_FEATURES]
         loaded.select! { |path| path.start_with?(root) && CallSite.application?(path) }
-        around = Dir.glob(["config/**/*.{rb,yml}", "Gemfile.lock"], base: root).map { |path| root + path }
+        around = Dir.glob(["config/**/*.{rb,yml}", "{app/,}views/**/*", "Gemfile.lock"], base: root).map { |path| root + path }
         digest = Digest::SHA256.new
         (files | loaded | around).select { |path| File.file?(path) && File.readable?(path) }.sort.each do |path|
           digest << path.delete_prefix(root) << "\0" << Digest::SHA256.file(path).digest

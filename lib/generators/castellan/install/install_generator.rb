@@ -33,7 +33,8 @@ module Castellan
       def no_tables
         return "every table of a resource with `cache :exact` has them" if cached.any?
 
-        "no resource declares `cache :exact` yet; run this again when one does"
+        "no resource declares `cache :exact` yet; run this again when one does. For Castellan.cache.fetch, write " \
+          "`castellan_versions :posts` into a migration, with the tables that depends_on: names"
       end
 
       def migration_name
