@@ -180,20 +180,19 @@ module Castellan
                                   "nil and arrays of them, got #{part.class}#{write}"
       end
 
+      # Asks the value nothing, because a Jbuilder answers every call, also `is_a?`.
       def checked(key, value)
-        return value if NilClass === value || # rubocop:disable Style/CaseEquality -- a Jbuilder answers every call, also is_a?
-                        (String === value && [Encoding::UTF_8, Encoding::US_ASCII, Encoding::BINARY].include?(value.encoding)) # rubocop:disable Style/CaseEquality
+        got = case value
+              when nil then return value
+              when String
+                return value if [Encoding::UTF_8, Encoding::US_ASCII, Encoding::BINARY].include?(value.encoding)
 
+                "a String in #{value.encoding}: write encode(\"UTF-8\")"
+              when Object then "#{value.class}: write to_json"
+              else "#{CLASS_OF.bind_call(value)}: write target!, as of a Jbuilder" # a BasicObject
+              end
         raise ConfigurationError, "the block of Castellan.cache.fetch(#{key.inspect[0, 60]}) must return a String of UTF-8 or of bytes, " \
-                                  "got #{got(value)}"
-      end
-
-      def got(value)
-        case value
-        when String then "a String in #{value.encoding}: write encode(\"UTF-8\")"
-        when Object then "#{value.class}: write to_json"
-        else "#{CLASS_OF.bind_call(value)}: write target!, as of a Jbuilder" # a BasicObject
-        end
+                                  "got #{got}"
       end
 
       def sealed(key, value)
