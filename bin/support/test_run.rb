@@ -33,8 +33,8 @@ module Castellan
     # Two more than there are processors, because tests wait for servers and browsers, but at most five,
     # because each process has its own servers.
     PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { (Etc.nprocessors + 2).clamp(2, 5) })
-    # Without installing. Everything takes 20 minutes on a fast machine and 45 on a slow one.
-    BUDGET_SECONDS = { part: 8 * 60, all: 60 * 60 }.freeze
+    # Without installing. Everything takes 20 minutes on a fast machine and 45 to 58 on a slow one.
+    BUDGET_SECONDS = { part: 8 * 60, all: 70 * 60 }.freeze
     SLOWEST = 10
     # What runs besides the tests, one after the other. The benchmarks are too short here to measure anything.
     ASIDE = {
