@@ -313,9 +313,7 @@ module Castellan
       missing = @exact.respond_to?(:missing) ? @exact.missing(tables) : []
       return "the version of a table cannot be read (does a transaction write?)" if missing.empty?
 
-      symbols = missing.map { |table| table.to_sym.inspect }.join(", ")
-      "the version of #{missing.join(", ")} cannot be read: add castellan_versions #{symbols} to a migration, or, if they were " \
-        "truncated, write a row; docs/caching.md, \"Exact versions\", says which tables have none"
+      "the version of #{missing.join(", ")} cannot be read: #{Versions.advice(missing)}"
     end
 
     # A document that expires is written again with the same key, perhaps with other bytes.

@@ -52,6 +52,13 @@ class UuidAndSoftDeleteTest < Minitest::Test
     assert_includes finding.fix.to_s, ".where(code: values).group(:code).count", finding.fix_refused
   end
 
+  def test_the_association_of_the_same_condition_is_named
+    finding = only do
+      Product.all.to_a.each { |product| [product.reviews.order(:id).last, product.approved_reviews.loaded?] }
+    end
+    assert_equal "UuidAndSoftDeleteTest::Product#reviews", finding.association
+  end
+
   def test_new_records_of_one_owner_are_a_loop_of_writes
     product = Product.first.id
     findings = Castellan::Detect.watch(slow_ms: nil) { 3.times { Review.create!(product_id: product) } }

@@ -78,8 +78,8 @@ module Castellan
         return false unless keyed?(group.shape) && group.shape.listed? && group.different > 1
 
         before(group).any? do |other|
-          same_site?(other, group) && @links.preloads?(other, group) && !@links.owners_vary?(other, group) &&
-            (other.count == 1 || piece?(other))
+          same_site?(other, group) && (other.count == 1 || piece?(other)) && @links.preloads?(other, group) &&
+            !@links.owners_vary?(other, group)
         end
       end
 

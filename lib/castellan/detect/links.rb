@@ -17,6 +17,7 @@ module Castellan
         @groups = tally.groups
         @loads = tally.loads
         @scoped = {}.compare_by_identity
+        @asked = {}.compare_by_identity
         @preloads = {}
         @tables = {}
       end
@@ -79,10 +80,11 @@ module Castellan
 
       def rank(link, group)
         scoped = @scoped[link] ||= Selection.columns(link)
+        asked = @asked[group] ||= Selection.new(group.shape).columns
         source = Source.at(group.busiest)
         named = source.names?(link.name, :"#{link.name}_dataset")
         # The line may give the value for a column of the association's scope.
-        unlike = (scoped - Selection.new(group.shape).columns).size + (!named && scoped.any? { |column| source.value(column) } ? 1 : 0)
+        unlike = (scoped - asked).size + (!named && scoped.any? { |column| source.value(column) } ? 1 : 0)
         [named ? 0 : 1, unlike, -scoped.size, link.through ? 1 : 0, link.to == :many ? 0 : 1]
       end
 

@@ -62,9 +62,7 @@ module Castellan
         def whole?(ordered: @shape.records?) = @statement.same?(@declared, ordered: ordered)
 
         def limited?
-          return true if @shape.fingerprint.include?(" offset ?")
-
-          return true if @shape.single? && @chain&.opaque? && whole?
+          return true if @shape.fingerprint.include?(" offset ?") || (@shape.single? && @chain&.opaque? && whole?)
 
           @shape.single? && !@shape.existence? && (@chain ? @chain.limited? : @source.limits? || !@source.calls?(*ONE, :get))
         end
