@@ -81,7 +81,7 @@ module Castellan
       end
 
       # Prepends a module to a class once. Skips the class if it lacks one of the module's methods, or takes
-      # other parameters, as in another version of the library.
+      # other parameters, as in another version of the library. Modules that were prepended before do not count.
       # @param hook [Module]
       # @param type [Module]
       # @return [void]
@@ -134,7 +134,13 @@ module Castellan
       def fits?(method, type, name)
         return false unless type.method_defined?(name) || type.private_method_defined?(name)
 
-        method.arity.negative? || method.arity == type.instance_method(name).arity
+        method.arity.negative? || method.arity == original(type, name).arity
+      end
+
+      def original(type, name)
+        method = type.instance_method(name)
+        method = method.super_method while @prepended.any? { |hook, _type| hook == method.owner }
+        method
       end
 
       def detach

@@ -15,7 +15,8 @@ module ActiveRecordWorld
 
   class Base < ActiveRecord::Base
     self.abstract_class = true
-    establish_connection(adapter: "sqlite3", database: File.join(DIRECTORY, "world.sqlite3"), pool: 20)
+    # Without a timeout, because `cache` caches nothing while there is no connection.
+    establish_connection(adapter: "sqlite3", database: File.join(DIRECTORY, "world.sqlite3"), pool: 20, idle_timeout: 0)
   end
 
   class User < Base

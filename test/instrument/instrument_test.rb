@@ -105,6 +105,26 @@ class InstrumentTest < Minitest::Test
     RUBY
   end
 
+  # `evidence:` may be the first that observes ActiveRecord, e.g. when it is loaded by a request.
+  def test_reads_of_ids_notify_whichever_instrument_is_attached_first
+    assert_equal ":pages", ruby(<<~RUBY)
+      require "active_record"
+      require "castellan/detect"
+      ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+      ActiveRecord::Base.connection.create_table(:pages) { |table| table.integer :book_id }
+      ActiveRecord::Base.connection.create_table(:books)
+      class Page < ActiveRecord::Base; end
+      class Book < ActiveRecord::Base
+        has_many :pages
+      end
+      Book.create
+      Castellan::Instrument::EagerInstrument.subscribe
+      tally = Castellan::Detect::Tally.new
+      Castellan::Instrument.record(tally) { Book.first.page_ids }
+      print tally.groups.last.association.inspect
+    RUBY
+  end
+
   def test_asynchronous_statements_notify_when_their_result_is_read
     output = ruby(<<~RUBY)
       require "active_record"

@@ -7,7 +7,7 @@ require "active_record"
 class OtherDatabasesTest < Minitest::Test
   class Base < ActiveRecord::Base
     self.abstract_class = true
-    establish_connection(adapter: "sqlite3", database: ":memory:")
+    establish_connection(adapter: "sqlite3", database: ":memory:", idle_timeout: 0)
   end
 
   class Crate < Base

@@ -10,7 +10,7 @@ require "sequel"
 class ScopeOfPathResourceTest < Minitest::Test
   class Base < ActiveRecord::Base
     self.abstract_class = true
-    establish_connection(adapter: "sqlite3", database: ":memory:")
+    establish_connection(adapter: "sqlite3", database: ":memory:", idle_timeout: 0)
   end
 
   class Desk < Base; end

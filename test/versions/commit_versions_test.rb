@@ -8,7 +8,7 @@ require_relative "../store/slow_store"
 class CommitVersionsTest < Minitest::Test
   class Record < ActiveRecord::Base
     self.abstract_class = true
-    establish_connection(adapter: "sqlite3", database: ":memory:")
+    establish_connection(adapter: "sqlite3", database: ":memory:", idle_timeout: 0)
   end
 
   class Post < Record; end

@@ -7,7 +7,7 @@ require_relative "records"
 class ActiveRecordAccuracyTest < Minitest::Test
   DIRECTORY = Dir.mktmpdir("castellan-accuracy")
   Minitest.after_run { FileUtils.rm_rf(DIRECTORY) }
-  Accuracy::Records.connect(adapter: "sqlite3", database: File.join(DIRECTORY, "records.sqlite3"), pool: 20)
+  Accuracy::Records.connect(adapter: "sqlite3", database: File.join(DIRECTORY, "records.sqlite3"), pool: 20, idle_timeout: 0)
 
   Accuracy::Samples.load("record").flat_map(&:samples).each do |sample|
     define_method("test_#{sample.kind}: #{sample.title}") do
