@@ -84,7 +84,7 @@ module OperationsContract
       { op: "replace", ref: post } => [400, "/op"], { op: "remove" } => [400, "/data"],
       { op: "remove", ref: { type: "posts" } } => [400, ""],
       { op: "remove", ref: post, href: "/posts/1" } => [400, ""], { op: "remove", ref: { type: "nothing", id: "1" } } => [404, "/ref/type"],
-      { op: "remove", ref: { type: "posts", id: "99" } } => [404, nil], { op: "remove", ref: { type: "posts", lid: "a" } } => [404, ""],
+      { op: "remove", ref: { type: "posts", id: "99" } } => [404, ""], { op: "remove", ref: { type: "posts", lid: "a" } } => [404, ""],
       { op: "remove", href: "/nothing/1" } => [404, "/href"], { op: "remove", ref: { type: 1, id: "1" } } => [400, "/ref"],
       { op: "update", ref: { **post, relationship: "nothing" }, data: [] } => [404, "/ref/relationship"],
       { op: "update", ref: { **post, relationship: "tags" } } => [400, ""],
@@ -96,6 +96,14 @@ module OperationsContract
       assert_equal [status, wanted], [response.status, document["errors"].first.dig("source", "pointer")].first(2),
                    "#{operation}: #{response.body}"
     end
+  end
+
+  def test_a_lid_names_one_resource
+    tag = { op: "add", data: { type: "tags", lid: "a", attributes: { name: "new" } } }
+    response, document = operate(tag, tag)
+    assert_equal [400, "/atomic:operations/1/data/lid", 0],
+                 [response.status, document["errors"].first.dig("source", "pointer"), count("tags WHERE name = 'new'")]
+    assert_equal 200, operate(tag, { op: "remove", ref: { type: "tags", lid: "a" } }, tag).first.status
   end
 
   covers "atomic-1", "atomic-2"

@@ -130,8 +130,10 @@ module Castellan
         def add(writer, target, operation, pointer)
           refuse("#{pointer}/ref", "add creates a resource or changes a to-many relationship; leave the id out") if target.id || target.lid
           data = operation["data"]
+          local = [data["type"], data["lid"]] if data.is_a?(Hash) && data["lid"]
+          refuse("#{pointer}/data/lid", "an operation before has created a #{local.first} with this lid; choose another") if @local[local]
           created = writer.create(data, "#{pointer}/data")
-          @local[[data["type"], data["lid"]]] = created if data["lid"]
+          @local[local] = created if local
           rendered(target, writer.id_of(created))
         end
 
@@ -160,7 +162,7 @@ module Castellan
         end
 
         def record(writer, target, pointer)
-          return writer.find(target.id) if target.id
+          return writer.find(target.id, pointer: pointer) if target.id
 
           refuse(pointer, "the operation needs a ref or a href that names one resource") unless target.lid
 

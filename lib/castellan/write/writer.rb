@@ -84,16 +84,17 @@ module Castellan
 
       # Finds a record that the viewer may see, and locks its row.
       # @param id [String]
+      # @param pointer [String, nil] to what names the record in the body
       # @return [Object]
       # @raise [BadRequest] 404
-      def find(id)
+      def find(id, pointer: nil)
         record = visible(id)
         # Another transaction may have changed the row before the lock, so that the viewer may no longer see
         # it.
         return record if record && models.lock(record) && (unscoped? || visible(id))
 
-        raise BadRequest.new("there is no #{definition.type} with the id #{ClientText.shown(id, 100).inspect}", status: 404,
-                                                                                                                title: "Not found")
+        raise BadRequest.new("there is no #{definition.type} with the id #{ClientText.shown(id, 100).inspect}",
+                             status: 404, title: "Not found", pointer: pointer)
       end
 
       # @param id [String]
