@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../errors"
+require_relative "../nearest"
 
 module Castellan
   class Railtie < Rails::Railtie
@@ -14,6 +15,10 @@ module Castellan
     #
     # The settings may also be in config/application.rb and config/environments. They are read once, at boot.
     class Configuration
+      TAKERS = { detection: -> { [Detect::Middleware, Detect::Production] }, profile: -> { [Profile::Middleware] },
+                 verify: -> { [Verify::Middleware] }, http_cache: -> { [HTTPCache, HTTPCache::CacheOptions] } }.freeze
+      private_constant :TAKERS
+
       # @return [Object, nil] a {Store}, or Rails.cache, for the documents of resources that declare `cache`; nil, the default,
       #   caches nothing
       attr_reader :cache_store
@@ -89,7 +94,15 @@ module Castellan
 
       def checked(key, options, example)
         refuse(key, options, "a Hash of options, or false", example) unless options.nil? || options == false || options.is_a?(Hash)
+        named(key, options) if options
         options
+      end
+
+      def named(key, options)
+        parameters = TAKERS.fetch(key).call.flat_map { |type| type.instance_method(:initialize).parameters }
+        names = parameters.filter_map { |kind, name| name if %i[key keyreq].include?(kind) || (kind == :block && name == :report) }
+        wrong = options.keys.find { |name| !names.include?(name) } or return
+        raise ConfigurationError, "config.castellan.#{key} has no option #{wrong.inspect}#{Nearest.hint(wrong, names.uniq)}"
       end
 
       def refuse(key, value, type, example)
