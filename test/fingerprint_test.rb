@@ -16,6 +16,11 @@ class FingerprintTest < Minitest::Test
     assert_equal of("SELECT 1 FROM t"), of("/*app:x*/ SELECT 1 -- ids '1'\n FROM t /*action='index'*/")
   end
 
+  def test_a_bind_with_its_cast_is_a_bind
+    assert_equal of("SELECT a FROM t WHERE id = 1 LIMIT 1"), of("SELECT a FROM t WHERE id = $1::int4 LIMIT $2::int8")
+    assert_equal of("SELECT a FROM t WHERE id = ANY($1)"), of("SELECT a FROM t WHERE id = ANY($1::int4[])")
+  end
+
   def test_lists_of_any_length_are_one_shape
     assert_equal of("SELECT a FROM t WHERE id IN (1)"), of("SELECT a FROM t WHERE id IN (1, 2,3 , 'x')")
     assert_equal of("SELECT a FROM t WHERE (a, b) IN ((1, 2))"), of("SELECT a FROM t WHERE (a, b) IN ((1, 2), (3, 4))")

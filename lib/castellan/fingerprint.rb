@@ -8,6 +8,7 @@ module Castellan
   #   Fingerprint.of(%q(SELECT * FROM "users" WHERE "users"."id" IN (1, 2, 3) /*action='index'*/))
   #   # => "select * from users where users.id in (?)"
   #
+  # A bind includes its cast (`$1::int4`), which Sequel's pg_auto_parameterize writes or not.
   # Renumbers aliases (`a17`) by first appearance. Ignores the numbers of savepoints, cursors, prepared
   # statements and temporary tables, and random endings of 8 or more hexadecimal digits
   # (`castellan_3f2a9c01`).
@@ -24,7 +25,7 @@ module Castellan
       (?<dollar>\$(?<tag>[a-z_]\w*|)\$.*?(?:\$\k<tag>\$|\z)) |
       (?<comment>/\*.*?(?:\*/|\z)|--[^\n]*+|\#\ [^\n]*+) |
       (?<identifier>"[^"]*+"|`[^`]*+`|\[[a-z_]\w*+\]) |
-      (?<bind>\$\d++|\?\d++|(?<![:\w]):[a-z_]\w*+) |
+      (?<bind>\$\d++(?:::\w++(?:\[\])?)?|\?\d++|(?<![:\w]):[a-z_]\w*+) |
       (?<number>(?<![\w.])(?:0x\h++|\d++(?:\.\d*+)?(?:e[+-]?\d++)?|\.\d++(?:e[+-]?\d++)?)\b) |
       (?<boolean>\b(?:true|false)\b) |
       (?<space>\s++)

@@ -40,6 +40,26 @@ class DetectSequelTest < Minitest::Test
     assert_includes only { Reader.order(:id).all.map { |reader| reader.two_tokens.map(&:id) } }.fix, "add .eager(:two_tokens) where"
   end
 
+  class Barred < Sequel::Model(World::DB[:users])
+    one_to_many(:own_posts, class: "SequelWorld::Post", key: :user_id, instance_specific: true) { |posts| posts.where(user_id: id) }
+    one_to_many :their_posts, class: "SequelWorld::Post", dataset: -> { World::Post.where(user_id: id) }
+    one_to_many :apart_posts, class: "SequelWorld::Post", key: :user_id, allow_eager: false
+  end
+
+  def test_an_association_that_sequel_does_not_eager_load_has_no_eager_load
+    %i[own_posts their_posts apart_posts].each do |name|
+      assert_raises(Sequel::Error) { Barred.eager(name).all }
+      finding = only { Barred.order(:id).all.map { |user| user.public_send(name).map(&:id) } }
+      assert_nil finding.fix
+      assert_includes finding.fix_refused, "Barred##{name} cannot be preloaded"
+    end
+  end
+
+  def test_a_count_that_names_the_model_is_one_grouped_calculation
+    finding = only { World::User.order(:id).all.map { |user| World::Post.where(user_id: user.id).count } }
+    assert_includes finding.fix.to_s, "Post.where(user_id: values).group_and_count(:user_id).as_hash(:user_id, :count)", finding.fix_refused
+  end
+
   def test_records_loaded_one_by_one_must_be_loaded_together_first
     finding = only { World::User.order(:id).each(&:employee) }
     assert_includes finding.fix, "add .eager(:employee) and .all where the users are loaded: test/detect/sequel_test.rb:#{__LINE__ - 1}"

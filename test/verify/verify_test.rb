@@ -331,6 +331,26 @@ class VerifyOnSequelTest < Minitest::Test
 
   def library = Library.sequel(:sqlite)
 
+  def test_models_that_forbid_lazy_loading_are_compared
+    database = Sequel.sqlite(keep_reference: false)
+    database.create_table(:guilds) { primary_key :id }
+    database.create_table(:knights) do
+      primary_key :id
+      Integer :guild_id
+    end
+    database[:guilds].import([:id], [[1], [2]])
+    database[:knights].import(%i[id guild_id], [[1, 1], [2, 2]])
+    guilds, knights = %i[guilds knights].map { |table| Class.new(Sequel::Model(database[table])) { plugin :forbid_lazy_load } }
+    knights.many_to_one :guild, class: guilds
+    guild = Class.new(Castellan::Resource) { type "guilds" }
+    guild.model(guilds)
+    resource = Class.new(Castellan::Resource) { type "knights" }
+    resource.model(knights)
+    resource.belongs_to :guild, resource: guild
+    result = Castellan.verify { resource.render(include: "guild") }
+    assert_predicate result, :same?, result.to_s
+  end
+
   private
 
   def first_articles

@@ -64,6 +64,9 @@ module Castellan
           false # the scope can only be evaluated inside of a request
         end
 
+        # @return [Boolean] whether the library preloads the association at all
+        def preloads?(_link) = true
+
         # @param tree [Hash] `{ posts: { comments: {} } }`
         # @return [String] "preload(posts: :comments)"
         def preload(tree) = "preload(#{Preload.arguments(tree)})"

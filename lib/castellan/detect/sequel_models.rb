@@ -49,6 +49,10 @@ module Castellan
           false # the block can only be evaluated inside of a request
         end
 
+        # Sequel raises an error at `eager` of these: an association with `instance_specific:`, or with a
+        # `dataset:` and no `eager_loader:`.
+        def preloads?(link) = link.model.association_reflection(link.name)[:allow_eager] != false
+
         def preload(tree) = "eager(#{Preload.arguments(tree)})"
 
         # `each` ignores `eager`; `all` does not.

@@ -2,6 +2,7 @@
 
 require "bigdecimal"
 require "date"
+require "delegate"
 require "json"
 require "time"
 
@@ -26,7 +27,7 @@ module Castellan
       module_function
 
       def text(value)
-        return ::ActiveSupport::JSON.encode(in_utc(value)) if defined?(::ActiveSupport::JSON)
+        return ::ActiveSupport::JSON.encode(in_utc(value)) if active_support?
 
         JSON.generate(plain(value))
       end
@@ -52,9 +53,13 @@ module Castellan
         coders.first if coders.size == 1 && (coders.first != :date || iso_dates?)
       end
 
+      # Loading ActiveSupport::JSON would change `to_json` in the whole process, so an application that has not
+      # loaded it (Sequel's pg_interval loads only the durations of ActiveSupport) is served without it.
+      def active_support? = defined?(::ActiveSupport::JSON) && ::Hash.method_defined?(:as_json)
+
       # Rails may be configured to write dates as 2024/01/31.
       def iso_dates?
-        !defined?(::ActiveSupport::JSON::Encoding) || ::ActiveSupport::JSON::Encoding.use_standard_json_time_format
+        !active_support? || ::ActiveSupport::JSON::Encoding.use_standard_json_time_format
       end
 
       # @return [String, nil] JSON, which the encoder escapes; nil if only ActiveSupport can encode the value
@@ -68,7 +73,11 @@ module Castellan
         case value
         when Hash then value.transform_values { |inner| in_utc(inner) }
         when Array then value.map { |inner| in_utc(inner) }
-        else value.instance_of?(Time) && value.zone == "UTC" ? value.getutc : value
+        else
+          sequel = of_sequel(value)
+          return in_utc(sequel) unless sequel.equal?(value)
+
+          value.instance_of?(Time) && value.zone == "UTC" ? value.getutc : value
         end
       end
 
@@ -80,10 +89,31 @@ module Castellan
         when Date then value.iso8601
         when Hash then value.to_h { |key, inner| [key.to_s, plain(inner)] }
         when Array then value.map { |inner| plain(inner) }
-        else value
+        else
+          sequel = of_sequel(value)
+          sequel.equal?(value) ? value : plain(sequel)
         end
       end
-      private_class_method :in_utc
+
+      # An array of Sequel's pg_array is a Delegator. A range of pg_range is written as PostgreSQL writes it, because
+      # Sequel writes its inspection, and ActiveSupport each of its values, without end if it has none.
+      # An interval of pg_interval is a duration, whose seconds ActiveSupport::JSON writes.
+      # @return [Object] the value itself, or what to write instead of it
+      def of_sequel(value)
+        return value.as_json if defined?(::ActiveSupport::Duration) && value.is_a?(::ActiveSupport::Duration)
+        return value unless defined?(::Sequel::Postgres)
+        return value.to_ary if value.is_a?(Delegator) && value.respond_to?(:to_ary)
+
+        defined?(::Sequel::Postgres::PGRange) && value.is_a?(::Sequel::Postgres::PGRange) ? range(value) : value
+      end
+
+      def range(value)
+        return "empty" if value.empty?
+
+        first, last = [value.begin, value.end].map { |bound| plain(bound) }
+        "#{value.exclude_begin? ? "(" : "["}#{first},#{last}#{value.exclude_end? ? ")" : "]"}"
+      end
+      private_class_method :in_utc, :of_sequel, :range
     end
   end
 end

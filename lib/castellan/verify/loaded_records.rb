@@ -17,7 +17,7 @@ module Castellan
       def initialize(document)
         @document = document
         @unordered = []
-        @records = document.collection? ? primary : primary.first(1)
+        @records = (document.collection? ? primary : primary.first(1)).each { |record| allow(record) }
         load(@records, document.plan.root)
       end
 
@@ -86,7 +86,15 @@ module Castellan
         record.association(name).load_target if active_record?(record) # an overridden reader may not load it
         found = found.respond_to?(:to_ary) ? found.to_ary : [found].compact
         found.each { |one| forget(one) } if fresh
-        found
+        found.each { |one| allow(one) }
+      end
+
+      # Models may forbid lazy loading (`strict_loading`, the plugin forbid_lazy_load).
+      def allow(record)
+        return if record.frozen?
+
+        record.strict_loading!(false) if active_record?(record) && record.strict_loading?
+        record.allow_lazy_load if sequel?(record) && record.respond_to?(:allow_lazy_load)
       end
 
       def forget(record)

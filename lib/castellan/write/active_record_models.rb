@@ -27,6 +27,8 @@ module Castellan
         column = model.columns_hash[name]
         array = column.respond_to?(:array) && column.array
         type = model.type_for_attribute(name)
+        return Models::Type.new if type.is_a?(::ActiveRecord::Type::Serialized) # `serialize` stores any value as text
+
         Models::Type.new(type.type, array ? true : false, model.defined_enums[name]&.keys)
       end
 

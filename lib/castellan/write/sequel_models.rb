@@ -21,6 +21,8 @@ module Castellan
       end
 
       def type(name)
+        return Models::Type.new if serialized?(name)
+
         column = model.db_schema&.fetch(name.to_sym, nil) || {}
         database_type = column[:db_type].to_s
         type = CHECKED.fetch(database_type, column[:type])
@@ -35,7 +37,8 @@ module Castellan
       # @return [Boolean] whether the attribute can store the value
       def fits?(name, value)
         column = model.db_schema&.fetch(name.to_sym, nil)
-        return true if column.nil? || column[:db_type].to_s.end_with?("[]") || %i[json jsonb hstore].include?(column[:type])
+        return true if serialized?(name) || column.nil?
+        return true if column[:db_type].to_s.end_with?("[]") || %i[json jsonb hstore].include?(column[:type])
         return false unless value.is_a?(String) || AttributeType.known?(column[:type]) || model.db.database_type != :postgres
 
         cast = model.db.typecast_value(column[:type], value)
@@ -164,6 +167,11 @@ module Castellan
       end
 
       private
+
+      # Whether the plugin serialization stores any value as text.
+      def serialized?(name)
+        model.respond_to?(:serialization_map) && model.serialization_map.key?(name.to_sym)
+      end
 
       def replace(record, association, others)
         present = locked(record, association, members(record, association), others)

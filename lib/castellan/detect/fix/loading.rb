@@ -60,6 +60,7 @@ module Castellan
           if @parent.site.nil? then "the #{parents} were loaded where no line of the application was running"
           elsif missing?
             "only the #{Words.plural(@one.link.model)} among the #{Words.plural(loaded)} have #{@one.link.name}: load them apart"
+          elsif (link = barred) then "#{link} cannot be preloaded: it is declared with allow_eager: false, instance_specific: or dataset:"
           elsif lazy? then "the #{parents} are loaded at #{places} by a method that preloads nothing"
           end
         end
@@ -82,11 +83,23 @@ module Castellan
         # Follows the path from the loaded class. One class of a polymorphic association may lack the next
         # association.
         def missing?
-          [*@parent.path, @one.link.name].reduce(loaded) do |model, name|
-            link = models.link(model, name) or return true
-            link.target || (return false)
-          end
+          steps { |link| return true if link.nil? }
           false
+        end
+
+        # @return [ModelAssociation, nil] an association of the path that the library does not preload
+        def barred
+          steps { |link| return link unless models.preloads?(link) }
+          nil
+        end
+
+        # Yields the associations of the path, up to one without a target or to nil for one that is missing.
+        def steps
+          [*@parent.path, @one.link.name].reduce(loaded) do |model, name|
+            link = models.link(model, name)
+            yield link
+            link&.target || break
+          end
         end
       end
     end

@@ -64,7 +64,11 @@ module Castellan
         def limited?
           return true if @shape.fingerprint.include?(" offset ?") || (@shape.single? && @chain&.opaque? && whole?)
 
-          @shape.single? && !@shape.existence? && (@chain ? @chain.limited? : @source.limits? || !@source.calls?(*ONE, :get))
+          return false if !@shape.single? || @shape.existence?
+          return @chain.limited? if @chain
+
+          # Sequel ends the statement of a calculation with LIMIT 1.
+          @source.limits? || !(@shape.calculation? || @source.calls?(*ONE, :get))
         end
 
         # Whether the line reads one record of the association, with the same conditions for all owners.

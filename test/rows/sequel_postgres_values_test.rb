@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "sequel"
+require "castellan"
+require "timeout"
+
+# Values of Sequel's own classes for PostgreSQL are written as those of plain columns.
+class SequelPostgresValuesTest < Minitest::Test
+  COLUMNS = { prices: "numeric[]", times: "timestamp[]", grid: "numeric[][]", days: "daterange", hours: "tsrange", sizes: "int4range",
+              costs: "numrange", gaps: "int4multirange" }.freeze
+
+  def setup
+    needs :postgres
+    @database = Sequel.connect(Castellan::TestServers.postgres_url, keep_reference: false)
+    @database.timezone = :utc
+    @database.extension(:pg_array, :pg_range, :pg_multirange)
+    @database.create_table(:offers) do
+      primary_key :id
+      COLUMNS.each { |name, type| column(name, type) }
+    end
+    @offers = Class.new(Sequel::Model(@database[:offers])) { def self.name = "Offer" }
+  end
+
+  def teardown = @database&.disconnect
+
+  def test_members_of_arrays_are_written_as_columns_of_their_type
+    assert_equal ["12.5", nil], written(:prices, "{12.50,NULL}")
+    assert_equal ["2026-01-31T12:00:00.000Z"], written(:times, "{2026-01-31 12:00:00}")
+    assert_equal [["1.5", "2.0"], ["3.0", "4.0"]], written(:grid, "{{1.5,2},{3,4}}")
+  end
+
+  def test_ranges_are_written_as_postgres_writes_them
+    assert_equal "[1,4)", written(:sizes, "[1,3]")
+    assert_equal "[1,)", written(:sizes, "[1,)")
+    assert_equal "(,6)", written(:sizes, "(,5]")
+    assert_equal "empty", written(:sizes, "empty")
+    assert_equal "[2026-01-01,)", written(:days, "[2026-01-01,)")
+    assert_equal "[2026-01-31T12:00:00.000Z,2026-02-01T00:00:00.000Z)", written(:hours, "[2026-01-31 12:00,2026-02-01 00:00)")
+    assert_equal "[1.5,2.5]", written(:costs, "[1.5,2.50]")
+    assert_equal ["[1,3)", "[7,9)"], written(:gaps, "{[1,3),[7,9)}")
+  end
+
+  # Otherwise the first document would change what `to_json` writes elsewhere in the process.
+  def test_a_document_does_not_load_the_json_of_active_support
+    script = <<~RUBY
+      require "sequel"
+      require "active_support"
+      require "active_support/duration" # as pg_interval does
+      require "castellan"
+      DB = Sequel.sqlite
+      DB.create_table(:offers) { primary_key :id }
+      DB[:offers].insert
+      class Offer < Sequel::Model; end
+      class OfferResource < Castellan::Resource
+        model Offer
+        attribute(:length) { ActiveSupport::Duration.build(3600) }
+        attribute(:day) { Date.new(2026, 1, 31) }
+      end
+      before = [Time.utc(2026)].to_json
+      puts OfferResource.render, before == [Time.utc(2026)].to_json
+    RUBY
+    document, same = run_ruby("-e", script).lines(chomp: true).last(2)
+    assert_equal({ "length" => 3600, "day" => "2026-01-31" }, JSON.parse(document)["data"].first["attributes"])
+    assert_equal "true", same
+  end
+
+  private
+
+  def written(name, text)
+    id = @offers.dataset.naked.insert(name => Sequel.lit("'#{text}'"))
+    offers = @offers
+    resource = Class.new(Castellan::Resource) do
+      model offers
+      type "offers"
+      attributes name
+    end
+    row, record = Timeout.timeout(10) { [resource.render(id: id), resource.render(offers[id])] }
+    assert_equal row, record
+    JSON.parse(row).dig("data", "attributes", name.name)
+  end
+end
