@@ -109,11 +109,12 @@ module Castellan
     def write_cache_fields(document, purge)
       vary = response.headers["Vary"]
       purged = Serve::CacheFields.purged?(purge, document, request.env, vary)
-      response.headers.merge!(purge.headers(document.rendering, request.env, vary)) if purged
+      noted = purged ? purge.headers(document.rendering, request.env, vary) : {}
+      response.headers.merge!(noted)
       own = response.cache_control
       return (own.delete(:public) if document.personal?) if own.any?
 
-      fields = Serve::CacheFields.of(document, purge, purged)
+      fields = { **Serve::CacheFields.of(document, purge, purged), **noted }
       response.headers.merge!(fields)
       # Rails drops "private" if "no-cache" is set.
       own.update(no_cache: true, extras: ["private"]) if fields["cache-control"] == "private, no-cache"

@@ -37,6 +37,9 @@ module Castellan
       end
     end
 
+    UNNOTED = { "cache-control" => "public, no-cache", "cdn-cache-control" => "no-cache" }.freeze
+    private_constant :UNNOTED
+
     # @return [Array<#purge>] the proxies and CDNs
     attr_reader :proxies
 
@@ -86,19 +89,21 @@ module Castellan
     #   trigger, and its URL can be stored if a proxy needs it
     def covers?(rendering, env, vary, further: [])
       tables = rendering.tables
-      return false if tables.nil? || !@outbox.notes?(tables | further)
+      return false if tables.nil? || !@noting.all? { |proxy| proxy.notes?(env, vary) }
 
-      @noting.empty? || (@noting.all? { |proxy| proxy.notes?(env, vary) } && @outbox.room?)
+      noted { @outbox.notes?(tables | further) && (@noting.empty? || @outbox.room?) }
     end
 
     # @param rendering [Document::Rendering]
     # @param env [Hash] Rack's environment
     # @param vary [String] the header field Vary of the response
     # @param further [Array<String>] further tags
-    # @return [Hash{String => String}] the header fields with the tags of the records
+    # @return [Hash{String => String}] the header fields with the tags of the records; "no-cache" if the URL cannot be noted
     def headers(rendering, env, vary, further: [])
       tags = Tags.digests(Tags.new(rendering).to_a | further)
-      @noting.each { |proxy| proxy.note(tags, env, vary) }
+      return UNNOTED.dup unless noted { @noting.each { |proxy| proxy.note(tags, env, vary) } }
+
+      @unnoted = false
       { "surrogate-key" => tags.join(" "), "cache-tag" => tags.join(",") }
     end
 
@@ -122,6 +127,17 @@ module Castellan
     end
 
     private
+
+    # The tables may be gone (a migration has removed them), or the database read-only: a reader needs neither.
+    def noted
+      yield
+    rescue StandardError => error
+      unless @unnoted
+        @log.call("castellan: what a purge needs cannot be noted, so documents are \"no-cache\": #{error.message.lines.first&.chomp}")
+      end
+      @unnoted = true
+      false
+    end
 
     def refuse(got)
       raise ConfigurationError, "Purge.new needs one proxy or an Array of them, such as " \

@@ -119,6 +119,15 @@ class CacheCommandTest < Minitest::Test
     assert_match(/now: 500.*reason: NoMethodError: undefined method/m, explain("/failing"))
   end
 
+  # Rails' production.rb logs to standard output.
+  def test_what_the_application_prints_goes_to_standard_error
+    noisy = "puts 'booted'\nuse Class.new { def initialize(app) = @app = app\n def call(env) = puts('called') || @app.call(env) }\n#{APP}"
+    output, errors, status = run_program("explain", "/posts", app: noisy)
+    assert status.success?, errors
+    assert_match(%r{\AGET /posts, now: 200, [^\n]*\n  etag}, output)
+    assert_equal [false, "booted\ncalled\ncalled\n"], [output.match?(/booted|called/), errors]
+  end
+
   def test_wrong_arguments_are_refused
     [[], %w[explain], %w[clear /posts], %w[explain /posts config.ru more]].each do |arguments|
       _, errors, status = run_program(*arguments)
@@ -134,9 +143,9 @@ class CacheCommandTest < Minitest::Test
     output
   end
 
-  def run_program(*arguments)
+  def run_program(*arguments, app: APP)
     Dir.mktmpdir do |dir|
-      File.write(File.join(dir, "config.ru"), APP)
+      File.write(File.join(dir, "config.ru"), app)
       Open3.capture3({ "BUNDLE_GEMFILE" => File.join(ROOT, "Gemfile") }, RbConfig.ruby, "-I#{File.join(ROOT, "lib")}",
                      File.join(ROOT, "exe/castellan"), "cache", *arguments, chdir: dir)
     end

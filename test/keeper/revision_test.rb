@@ -61,6 +61,26 @@ class RevisionTest < Minitest::Test
     end
   end
 
+  # The old release casts a column by the type that it had when that process started, after the migration too.
+  def test_a_migration_is_a_release_of_its_own
+    { "integer" => "schema.rb", "text" => "structure.sql", "date" => "animals_schema.rb" }.each do |type, file|
+      in_application do
+        before = with_schema(file, "string")
+        assert_equal before, with_schema(file, "string")
+        refute_equal before[1], with_schema(file, type)[1]
+      end
+    end
+  end
+
+  # A web server started by bin/rails and workers started by another program share documents.
+  def test_the_program_that_starts_rails_is_not_part_of_the_source
+    in_application do
+      write_files(@directory, { "bin/rails" => "1", "bin/jobs" => "2", "app/models/tag.rb" => "class Tag; end" })
+      paths = %(require "active_support/dependencies"; ActiveSupport::Dependencies.autoload_paths = [File.expand_path("app/models")])
+      assert_equal 1, %w[bin/rails bin/jobs].map { |program| run_program({}, "$PROGRAM_NAME = #{program.dump}; #{paths}; ") }.uniq.size
+    end
+  end
+
   def test_a_revision_of_the_deployment_replaces_the_digest_of_the_source
     { "KAMAL_VERSION" => %w[one two], "HEROKU_SLUG_COMMIT" => %w[a b] }.each do |name, (one, two)|
       in_application do
@@ -125,14 +145,20 @@ class RevisionTest < Minitest::Test
   end
 
   # @return [Array<String>] attributes, entity tag, and how many statements read the table the second time
-  def run_program(environment = {})
+  def run_program(environment = {}, before = "")
     names = Castellan::Keeper::Revision::VARIABLES.to_h { |name| [name, nil] }
-    run_rails(%(require "./posts"), env: { **names, "CASTELLAN" => nil, **environment }, chdir: @directory).lines(chomp: true)
+    run_rails(%(#{before}require "./posts"), env: { **names, "CASTELLAN" => nil, **environment }, chdir: @directory).lines(chomp: true)
   end
 
   def with_template(text)
     FileUtils.mkdir_p("app/views/posts")
     File.write("app/views/posts/show.json.jbuilder", text)
+    run_program
+  end
+
+  def with_schema(file, text)
+    FileUtils.mkdir_p("db")
+    File.write("db/#{file}", text)
     run_program
   end
 

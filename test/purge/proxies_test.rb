@@ -67,6 +67,26 @@ class PurgeProxiesTest < Minitest::Test
     end
   end
 
+  # As rack-cors does it.
+  def test_no_variant_of_a_purged_document_stays_if_a_middleware_adds_a_field_to_vary
+    %w[nginx haproxy varnish].each do |kind|
+      @journal.fill
+      serve(->(fields) { fields["vary"] += ", Origin" }) do |port|
+        with_proxy(kind, port) do |url|
+          proxy = kind == "varnish" ? Castellan::Purge::Varnish.new(url) : Castellan::Purge::Refresh.new(url)
+          @purge = Castellan::Purge.new(@journal.source, [proxy], again_after: nil)
+          @purge.install(@tag)
+          texts = -> { %w[https://a.org https://b.org].map { |origin| get("#{url}/tags/3", "origin" => origin).body } }
+          texts.call
+          @journal.run(RENAME)
+          @purge.call
+          texts.call.each { |text| assert_includes text, %("web"), kind }
+          @purge.uninstall(@tag)
+        end
+      end
+    end
+  end
+
   def test_only_a_purger_removes_a_document_from_nginx_and_haproxy
     accept = { "accept" => "application/vnd.api+json" }
     serve do |port|
@@ -191,11 +211,11 @@ class PurgeProxiesTest < Minitest::Test
 
   private
 
-  def serve
+  def serve(middleware = ->(_fields) { true })
     @app = nil
     answer = lambda do |env|
       @asked << env["PATH_INFO"]
-      (@app ||= build).call(env).tap { |_, fields, _| @varied |= [fields["vary"]] }
+      (@app ||= build).call(env).tap { |_, fields, _| middleware.call(fields) && @varied |= [fields["vary"]] }
     end
     Castellan::TestServers.puma(answer) { |url| yield URI(url).port }
   end

@@ -46,6 +46,7 @@ module PurgeContract
     names["Comment"].filter(:body)
     purge = @purge
     Rack::Lint.new(Castellan.app do
+      pages
       names.each_value { |resource| resource resource }
       purge purge
     end)
@@ -112,6 +113,20 @@ module PurgeContract
     @purge.uninstall(*@resources)
     response, = get("/tags/3")
     assert_equal ["public, no-cache", nil], [response["cache-control"], response["surrogate-key"]]
+  end
+
+  def test_a_page_for_people_is_not_stored_by_proxies_because_no_purge_reaches_it
+    page = request("GET", "/tags/3", "HTTP_ACCEPT" => "text/html")
+    assert_equal ["text/html; charset=utf-8", "public, no-cache", nil], page.headers.values_at("content-type", "cache-control", "cache-tag")
+  end
+
+  def test_triggers_that_another_process_drops_are_missed_within_a_second
+    assert_equal "public, s-maxage=600", get("/tags/3").first["cache-control"]
+    Castellan::Purge.new(journal.source, [@proxy]).uninstall(*@resources)
+    now = Castellan::Clock.monotonic_ns + 1_000_000_001
+    Castellan::Clock.stub(:monotonic_ns, -> { now }) do
+      assert_equal "public, no-cache", get("/tags/3").first["cache-control"]
+    end
   end
 
   def test_clients_do_not_learn_the_names_of_tables_and_columns

@@ -77,6 +77,19 @@ module PurgeRefreshContract
     end
   end
 
+  # A migration that removes the triggers runs before the old processes end.
+  def test_a_document_is_sent_and_not_kept_after_another_process_has_uninstalled_the_triggers
+    purge([Castellan::Purge::Refresh.new("http://127.0.0.1:1")])
+    assert_equal "public, s-maxage=600", request("GET", "/tags/3")["cache-control"]
+    Castellan::Purge.new(journal.source, PurgedProxy.new).uninstall(@tag)
+    2.times do
+      response = request("GET", "/tags/3")
+      assert_equal [200, "public, no-cache", nil], [response.status, response["cache-control"], response["surrogate-key"]]
+    end
+    @purge.install(@tag)
+    assert_equal "public, s-maxage=600", request("GET", "/tags/3")["cache-control"]
+  end
+
   # A proxy that asks after the purge would keep the bytes of before.
   def test_what_may_be_stale_is_not_kept
     before = Castellan.keeper

@@ -196,6 +196,19 @@ class CompressedTest < Minitest::Test
 
   # --- settings
 
+  def test_a_browser_gets_a_page_of_a_kept_document
+    models = library.models
+    app = Castellan.app do
+      pages
+      resource models::KeptArticleResource, at: "articles"
+    end
+    2.times do
+      response = Rack::MockRequest.new(app).get("/articles", "HTTP_ACCEPT" => "text/html", "HTTP_ACCEPT_ENCODING" => "gzip, deflate, br")
+      assert_equal [200, "text/html; charset=utf-8", nil], [response.status, response["content-type"], response["content-encoding"]]
+      assert_includes response.body, "<table"
+    end
+  end
+
   def test_codings_can_be_chosen
     Castellan.keep(store: @store, versions: @versions, compress: %w[gzip])
     assert_equal "gzip", get("/articles", "br, gzip")["content-encoding"]

@@ -63,11 +63,15 @@ module Castellan
         raise Castellan::Error, "CASTELLAN=off is set, so nothing is kept; unset it" if Castellan.off?
 
         load_doctor
+        redirected { explain(target, file) }
+        0
+      end
+
+      def explain(target, file)
         request = Doctor::RackRequest.new(target, headers: @headers)
         application = Doctor::Application.boot(file, environment: @environment)
         Instrument.subscribe
         %w[now again].each { |time| show(time, request, *visit(application, request)) }
-        0
       end
 
       def visit(application, request)

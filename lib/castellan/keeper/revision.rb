@@ -12,14 +12,18 @@ module Castellan
     #
     # Uses `config.castellan.revision`, else the file REVISION in the root, else the first of {VARIABLES} that
     # is set, else a digest of the source: the autoload paths, the loaded Ruby files below the root, `config/`,
-    # the templates in `app/views` and `views`, and Gemfile.lock. Outside Rails, the digest is computed when the
-    # first resource is checked.
+    # the templates in `app/views` and `views`, schema.rb or structure.sql in `db/`, and Gemfile.lock. Outside Rails,
+    # the digest is computed when the first resource is checked.
     class Revision
       # Environment variables of hosts and deployment tools, in order of precedence.
       VARIABLES = %w[
         HEROKU_SLUG_COMMIT HEROKU_BUILD_COMMIT KAMAL_VERSION RENDER_GIT_COMMIT RAILWAY_GIT_COMMIT_SHA FLY_IMAGE_REF K_REVISION
         CONTAINER_VERSION SOURCE_VERSION SOURCE_COMMIT GIT_REV GIT_REVISION GIT_COMMIT GIT_SHA COMMIT_SHA APP_REVISION
       ].freeze
+
+      # A process of before a migration casts the values of a changed column by its old type, so the schema is among them.
+      AROUND = ["config/**/*.{rb,yml}", "{app/,}views/**/*", "db/*schema.rb", "db/*structure.sql", "Gemfile.lock"].freeze
+      private_constant :AROUND
 
       # @param given [String, nil] the option of `Castellan.keep`
       # @raise [ConfigurationError] if the revision is no String, or if the given one is empty
@@ -60,9 +64,9 @@ module Castellan
 
       def source(files)
         root = "#{File.realpath(CallSite.root)}/"
-        loaded = [File.expand_path($PROGRAM_NAME), *$LOADED_FEATURES]
+        loaded = [*(File.expand_path($PROGRAM_NAME) if files.empty?), *$LOADED_FEATURES] # Rails starts by bin/rails, Puma, Rake …
         loaded.select! { |path| path.start_with?(root) && CallSite.application?(path) }
-        around = Dir.glob(["config/**/*.{rb,yml}", "{app/,}views/**/*", "Gemfile.lock"], base: root).map { |path| root + path }
+        around = Dir.glob(AROUND, base: root).map { |path| root + path }
         digest = Digest::SHA256.new
         (files | loaded | around).select { |path| File.file?(path) && File.readable?(path) }.sort.each do |path|
           digest << path.delete_prefix(root) << "\0" << Digest::SHA256.file(path).digest

@@ -12,8 +12,9 @@ module Castellan
       MOST_ROWS = 1_000_000 # of castellan_urls: clients can invent URLs
       COUNTED_FOR = 60 * 1_000_000_000 # nanoseconds
       RENEWED_AFTER = 86_400 # seconds
+      CHECKED_FOR = 1_000_000_000 # nanoseconds: a migration, which another process runs, may drop a trigger
       FORGET_EVERY = 3_600 * 1_000_000_000 # nanoseconds: the statement reads the whole table
-      private_constant :LONGEST, :MOST_ROWS, :COUNTED_FOR, :RENEWED_AFTER, :FORGET_EVERY
+      private_constant :LONGEST, :MOST_ROWS, :COUNTED_FOR, :RENEWED_AFTER, :CHECKED_FOR, :FORGET_EVERY
 
       # @param source [Class, Object] ActiveRecord::Base or a Sequel::Database
       def initialize(source)
@@ -34,13 +35,16 @@ module Castellan
       end
 
       # @param tables [Array<String>]
-      # @return [Boolean] whether all of the tables have triggers
+      # @return [Boolean] whether all of the tables have triggers; true for at most a second longer
       def notes?(tables)
-        return true if @installed && (tables - @installed).empty?
+        installed, checked = @installed
+        now = Clock.monotonic_ns
+        return true if installed && now - checked < CHECKED_FOR && (tables - installed).empty?
 
         found = @connections.with { |raw| rows(raw, triggers.installed) }
-        @installed = found.flat_map { |name, schema| [name, ("#{schema}.#{name}" if schema)] }
-        (tables - @installed).empty?
+        installed = found.flat_map { |name, schema| [name, ("#{schema}.#{name}" if schema)] }
+        @installed = [installed, now]
+        (tables - installed).empty?
       end
 
       # @param after [Integer] an id
@@ -80,6 +84,9 @@ module Castellan
         values = tags.sort.map { |tag| "(#{[tag, url, fields].map { |text| Triggers.literal(text) }.join(", ")}, #{now})" }
         @connections.execute(["INSERT INTO castellan_urls (tag, url, fields, at) VALUES #{values.join(", ")} " \
                               "ON CONFLICT (tag, url, fields) DO UPDATE SET at = excluded.at"])
+      rescue StandardError
+        @installed = nil # another process may have uninstalled the triggers
+        raise
       end
 
       # @return [Boolean] whether the table has room for more URLs; counted at most once a minute

@@ -148,7 +148,7 @@ module Castellan
       end
 
       def failed(error)
-        @log.call("castellan: a purge failed and is sent again: #{error.message}") if @failures.zero?
+        @log.call("castellan: a purge failed and is sent again: #{error.message.lines.first&.chomp}") if @failures.zero?
         wanted = error.retry_after if error.is_a?(Error)
         pause = wanted.to_i.clamp(RETRY[[@failures, RETRY.size - 1].min], LONGEST_RETRY)
         @failures += 1

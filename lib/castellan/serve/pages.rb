@@ -20,10 +20,11 @@ module Castellan
       ROOT = ["", "/"].freeze
       # Drops the empty fields of a form, because `filter[title]=` would search for empty titles.
       EMPTY = /=\z/
-      CONDITIONS = %w[HTTP_IF_NONE_MATCH HTTP_IF_MATCH].freeze
+      # The document is read, so it must come, and uncompressed.
+      REMOVED = %w[HTTP_IF_NONE_MATCH HTTP_IF_MATCH HTTP_ACCEPT_ENCODING].freeze
       ACCEPTED = "#{HTTP::Negotiation::JSON_API}, */*;q=0.1".freeze # a resource may have another format
       POLICY = "default-src 'none'; style-src 'sha256-%s'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-      private_constant :HTML, :ROOT, :EMPTY, :CONDITIONS, :ACCEPTED, :POLICY
+      private_constant :HTML, :ROOT, :EMPTY, :REMOVED, :ACCEPTED, :POLICY
 
       # @param title [String] the name of the API
       def initialize(title: "API")
@@ -54,12 +55,14 @@ module Castellan
       # @return [Array] Rack response with the page
       def call(env, app, prefix)
         query = env["QUERY_STRING"].to_s.split("&").grep_v(EMPTY).join("&")
-        asked = env.merge("HTTP_ACCEPT" => ACCEPTED, "QUERY_STRING" => query).except(*CONDITIONS)
+        asked = env.merge("HTTP_ACCEPT" => ACCEPTED, "QUERY_STRING" => query).except(*REMOVED)
         status, headers, body = response = yield(asked)
         return response unless headers["content-type"]&.start_with?(HTTP::Negotiation::JSON_API) # a profile may follow
 
         page = DocumentPage.new(@title, document(body), status, asked, app, prefix).to_html
         kept = headers.slice("www-authenticate", "retry-after", "cache-control", "allow")
+        # A page has no tags, so a purge would not reach it.
+        kept.update(CacheFields::ALWAYS_ASK.shared) if app.purge && kept["cache-control"]&.start_with?("public")
         [status, { **kept, **@headers, "vary" => "accept, authorization", "content-length" => page.bytesize.to_s }, [page]]
       end
 
