@@ -247,6 +247,21 @@ class ContractTest < Minitest::Test
     end.join
   end
 
+  def test_a_cache_on_redis_tells_its_handler_that_redis_fails
+    require "active_support/cache/redis_cache_store"
+    handler = ->(method:, exception:, returning:) { flunk([method, exception, returning].inspect) }
+    cache = ActiveSupport::Cache::RedisCacheStore.new(url: "redis://127.0.0.1:#{free_port}", error_handler: handler)
+    assert_same handler, cache.instance_variable_get(:@error_handler)
+    copy = cache.dup
+    copy.instance_variable_set(:@error_handler, ->(**details) { raise ArgumentError, details.keys.sort.inspect })
+    assert_equal "[:exception, :method, :returning]", assert_raises(ArgumentError) { copy.read("a") }.message
+    refute ActiveSupport::Cache::MemoryStore.new.instance_variable_defined?(:@error_handler)
+  end
+
+  def test_the_error_about_a_readonly_attribute_names_it
+    assert_equal "name", ActiveRecord::ReadonlyAttributeError.new("name").message
+  end
+
   def test_a_pool_that_was_replaced_or_belongs_to_a_parent_process_can_be_recognised
     record = Class.new(ActiveRecord::Base) { self.abstract_class = true }
     Object.const_set(:ContractPoolRecord, record)

@@ -22,10 +22,21 @@ module Castellan
       return unless %i[create update delete].any? { |action| writing.any?(action) }
 
       models = Models.for(definition.model)
+      check_key!(definition, models)
       wrong = (writing.all_names - [:id]).find { |name| !writer?(definition, models, name) } or return
       known = definition.members.select { |name| writer?(definition, models, name) }
       raise DeclarationError.new("#{definition.name} writable #{wrong.inspect}: #{definition.model} has no writer #{wrong}=" \
                                  "#{Nearest.hint(wrong, known)}", location: definition.writing_location)
+    end
+
+    # A statement that changes or deletes a record names it by the primary key of its model.
+    def self.check_key!(definition, models)
+      problem = if definition.writing.changes? && models.model.primary_key.nil?
+                  "#{definition.model} has no primary key (a view has none), so its records cannot be changed or deleted"
+                elsif definition.writing.all_names.include?(:id) && definition.id_column.is_a?(Array)
+                  "writable :id: the id has several columns, so name them: #{definition.id_column.map(&:inspect).join(", ")}"
+                end
+      raise DeclarationError.new("#{definition.name} #{problem}", location: definition.writing_location) if problem
     end
 
     def self.writer?(definition, models, name)
@@ -39,7 +50,7 @@ module Castellan
         false
       end
     end
-    private_class_method :writer?
+    private_class_method :check_key!, :writer?
   end
 end
 

@@ -2,60 +2,182 @@
 
 require "test_helper"
 require "active_record"
-require "sequel"
 require "rack"
-require "castellan"
+require "rack/mock_request"
 
-# A column that the model stores as text, with `serialize` or the plugin serialization, is written as it is read.
+# Columns whose values a coder makes of text (`serialize`, `store`), `attr_readonly`, and keys that cannot be written.
 class SerializedColumnsTest < Minitest::Test
-  DB = Sequel.sqlite(keep_reference: false)
-  DB.create_table(:notes) do
-    primary_key :id
-    String :settings, text: true
-    String :title
-  end
-
-  class Note < Sequel::Model(DB[:notes])
-    plugin :serialization, :json, :settings
-  end
-
   class Base < ActiveRecord::Base
     self.abstract_class = true
-    establish_connection(adapter: "sqlite3", database: ":memory:", idle_timeout: 0)
-  end
-  Base.connection.execute("CREATE TABLE letters (id INTEGER PRIMARY KEY, settings TEXT, title TEXT)")
-
-  class Letter < Base
-    self.table_name = "letters"
-    serialize :settings, coder: JSON
   end
 
-  def test_a_client_writes_what_it_has_read
-    [Note, Letter].each do |model|
-      [{ "a" => [1, nil] }, [1, "two"], "text"].each do |value|
-        response = post(model, settings: value)
-        assert_equal [201, value], [response.status, JSON.parse(response.body).dig("data", "attributes", "settings")], response.body
-      end
+  class Profile < Base
+    serialize :anything, coder: JSON
+    serialize :list, type: Array, coder: YAML
+    serialize :notes, coder: YAML
+    store :settings, accessors: %i[color], coder: JSON
+    attr_readonly :login
+    before_save { self.slug = login&.downcase }
+  end
+
+  class ProfileResource < Castellan::Resource
+    model Profile
+    type "profiles"
+    attributes :anything, :list, :notes, :settings
+    writable :anything, :list, :notes, :settings
+  end
+
+  class PageResource < Castellan::Resource
+    model Profile
+    type "pages"
+    id :slug
+    attributes :login
+    writable :login
+  end
+
+  class Seat < Base
+    self.primary_key = %i[hall number]
+  end
+
+  class Hall < Base
+    has_many :doors
+    has_many :keys, through: :doors
+  end
+
+  class Door < Base
+    has_many :keys
+  end
+
+  class Key < Base; end
+
+  class KeyResource < Castellan::Resource
+    model Key
+    type "keys"
+  end
+
+  class HallResource < Castellan::Resource
+    model Hall
+    type "halls"
+    has_many :keys, resource: KeyResource
+    writable :keys
+  end
+
+  def setup
+    Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    Base.connection.create_table(:profiles) { |table| table.text :anything, :list, :notes, :settings, :login, :slug }
+    Base.connection.create_table(:seats, primary_key: %i[hall number]) { |table| table.integer :hall, :number }
+    Base.connection.execute("CREATE VIEW notes AS SELECT id AS profile_id, notes FROM profiles")
+    [Profile, Seat].each(&:reset_column_information)
+    Profile.create!(anything: { "a" => [1] }, list: [1, "x"], notes: { "b" => nil }, settings: { color: "red" })
+  end
+
+  def teardown = Base.remove_connection
+
+  def test_a_client_writes_what_it_reads
+    read = JSON.parse(app.get("/profiles/1").body)["data"]
+    assert_equal({ "a" => [1] }, read["attributes"]["anything"])
+    Profile.update_all("anything = NULL, list = NULL, notes = NULL, settings = NULL")
+    response = patch(**read["attributes"])
+    assert_equal [200, read], [response.status, JSON.parse(response.body)["data"]]
+    assert_equal read, JSON.parse(app.get("/profiles/1").body)["data"]
+    assert_equal 200, patch(anything: nil, settings: {}).status
+  end
+
+  def test_a_value_of_another_class_is_422
+    ["text", 7, { "a" => 1 }].each do |value|
+      response = patch(list: value)
+      assert_equal [422, "/data/attributes/list"], [response.status, JSON.parse(response.body).dig("errors", 0, "source", "pointer")]
     end
   end
 
-  def test_other_columns_and_values_are_checked_as_before
-    [Note, Letter].each do |model|
-      assert_equal 422, post(model, title: { "a" => 1 }).status
-      assert_equal 422, post(model, settings: { "a" => "\0" }).status
+  def test_openapi_says_no_type
+    schemas = JSON.parse(app.get("/openapi.json").body)["components"]["schemas"]
+    %w[profiles profiles.update].each do |name|
+      assert_equal [{}], schemas[name]["properties"]["attributes"]["properties"].values_at("anything", "list", "settings").uniq
     end
+  end
+
+  def test_a_readonly_attribute_is_403_after_its_creation
+    before = ActiveRecord.raise_on_assign_to_attr_readonly
+    ActiveRecord.raise_on_assign_to_attr_readonly = true # as config.load_defaults 7.1; read by attr_readonly
+    Profile.attr_readonly :login
+    assert_equal 201, send_page("POST", "/pages", attributes: { login: "Ada" }).status
+    response = send_page("PATCH", "/pages/ada", id: "ada", attributes: { login: "Bob" })
+    assert_refused 403, "login cannot be changed", "/data/attributes/login", response
+  ensure
+    ActiveRecord.raise_on_assign_to_attr_readonly = before
+  end
+
+  def test_records_that_belong_to_records_in_between_are_403
+    Base.connection.create_table(:halls)
+    Base.connection.create_table(:doors) { |table| table.integer :hall_id }
+    Base.connection.create_table(:keys) { |table| table.integer :door_id }
+    Hall.create!.doors.create!.keys.create!
+    Key.create!
+    halls = Rack::MockRequest.new(Castellan.app do
+      resource HallResource
+      resource KeyResource
+    end)
+    assert_equal %w[1], JSON.parse(halls.get("/halls/1/relationships/keys").body)["data"].map { |key| key["id"] }
+    response = halls.patch("/halls/1/relationships/keys", :input => JSON.generate(data: [{ type: "keys", id: "2" }]),
+                                                          "CONTENT_TYPE" => "application/vnd.api+json")
+    assert_equal [403, [1, nil]], [response.status, Key.order(:id).pluck(:door_id)], response.body
+  end
+
+  def test_a_record_without_an_id_is_not_created
+    Profile.delete_all
+    assert_refused 422, "id must not be null", "/data/id", send_page("POST", "/pages", attributes: {})
+    assert_equal [200, { "data" => [] }], app.get("/pages").then { |pages| [pages.status, JSON.parse(pages.body)] }
+  end
+
+  def test_a_view_without_a_key_cannot_be_changed
+    view = Class.new(Base) { self.table_name = "notes" }
+    resource = resource(view, "notes") do
+      id :profile_id
+      deletable
+    end
+    error = assert_raises(Castellan::DeclarationError) { Castellan.app { resource resource } }
+    assert_includes error.message, "has no primary key (a view has none), so its records cannot be changed or deleted"
+  end
+
+  def test_an_id_of_several_columns_cannot_be_chosen
+    resource = resource(Seat, "seats") do
+      id :hall, :number
+      writable :id
+    end
+    error = assert_raises(Castellan::DeclarationError) { Castellan.app { resource resource } }
+    assert_includes error.message, "writable :id: the id has several columns, so name them: :hall, :number"
   end
 
   private
 
-  def post(source, **values)
-    resource = Class.new(Castellan::Resource) do
-      model source
-      type "notes"
-      attributes :settings, :title
-      writable :settings, :title
+  def assert_refused(status, detail, pointer, response)
+    problem = JSON.parse(response.body)["errors"].first
+    assert_equal [status, detail, pointer], [response.status, problem["detail"], problem["source"]["pointer"]]
+  end
+
+  def resource(model, type, &block)
+    Class.new(Castellan::Resource) do
+      model model
+      type type
+      class_eval(&block)
     end
-    body = JSON.generate(data: { type: "notes", attributes: values })
-    Rack::MockRequest.new(Castellan.app { resource(resource) }).post("/notes", "CONTENT_TYPE" => "application/vnd.api+json", input: body)
+  end
+
+  def app
+    @app ||= Rack::MockRequest.new(Castellan.app do
+      openapi title: "Profiles", version: "1"
+      resource ProfileResource
+      resource PageResource
+    end)
+  end
+
+  def send_page(method, path, **data)
+    app.request(method, path, :input => JSON.generate(data: { type: "pages", **data }), "CONTENT_TYPE" => "application/vnd.api+json")
+  end
+
+  def patch(**attributes)
+    app.patch("/profiles/1", :input => JSON.generate(data: { type: "profiles", id: "1", attributes: attributes }),
+                             "CONTENT_TYPE" => "application/vnd.api+json")
   end
 end

@@ -28,6 +28,23 @@ class ActiveSupportMemoryStoreTest < Minitest::Test
     assert_match(/ArgumentError: no/, assert_raises(Castellan::StoreError) { store.read_multi(%w[a]) }.message)
   end
 
+  # Rails' RedisCacheStore tells only its error_handler. Each request would wait for the server again.
+  def test_a_redis_cache_store_whose_server_is_gone_is_a_store_that_fails
+    needs :redis
+    require "active_support/cache/redis_cache_store"
+    told = []
+    cache = ActiveSupport::Cache::RedisCacheStore.new(url: "redis://127.0.0.1:#{free_port}", namespace: "app",
+                                                      error_handler: ->(method:, **) { told << method })
+    lines = []
+    safe = Castellan::Store::FailSafe.new(cache, log: ->(line) { lines << line })
+    assert_nil safe.acquire("lease", "me", ttl: 10), "nobody holds it"
+    10.times { assert_empty safe.read_multi(%w[a]) }
+    assert_match(/\Acastellan: the cache is skipped, because its store fails: ActiveSupportStore: Redis::CannotConnectError/, lines.first)
+    assert_equal 1, lines.size
+    assert_equal [:write_entry], told.uniq & [:write_entry], "the application's handler is still called"
+    assert_nil cache.write("a", "1"), "the application's cache goes on hiding it"
+  end
+
   def test_an_object_without_the_methods_of_a_cache_raises
     assert_includes assert_raises(Castellan::ConfigurationError) { Castellan::Store::ActiveSupportStore.new({}) }.message, "Rails.cache"
   end

@@ -94,6 +94,19 @@ class FailSafeTest < Minitest::Test
     end
   end
 
+  # As of a server of a Redis Cluster that is used without a client for it.
+  def test_failures_that_differ_by_a_number_belong_to_the_same_outage
+    slot = 11_850
+    clocked do
+      @store.define_singleton_method(:read_multi) { |_keys| raise(Castellan::StoreError, "MOVED #{slot += 1} 127.0.0.1:7001") }
+      5.times do
+        read_at(@store.now + SECOND)
+        @safe.write_multi({ "a" => "A" })
+      end
+    end
+    assert_equal ["castellan: the cache is skipped, because its store fails: MOVED 11851 127.0.0.1:7001"], @lines
+  end
+
   # Other processes wait for the lease.
   def test_a_lease_is_released_while_the_store_is_skipped
     clocked do

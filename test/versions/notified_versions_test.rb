@@ -92,6 +92,22 @@ module NotifiedVersionsContract
     assert_empty @lines, "one line for each outage"
   end
 
+  # A server that is gone closes no connection, nor does a firewall.
+  def test_a_connection_that_hangs_is_replaced
+    uri = URI(@url)
+    proxy = Castellan::StallingProxy.new(uri.port)
+    versions = versions(connect: { host: "127.0.0.1", port: proxy.port, user: uri.user, dbname: uri.path.delete_prefix("/") })
+    eventually { versions.listening? }
+    proxy.stall(new_connections: false)
+    line = Timeout.timeout(20) { @lines.pop }
+    assert_match(/nobody listens to it: the server does not answer\z/, line)
+    eventually { versions.listening? }
+    assert_empty @lines
+  ensure
+    versions&.close
+    proxy&.close
+  end
+
   def test_a_table_without_notifications_is_read_each_time
     @versions.exact.install(%w[posts])
     2.times do

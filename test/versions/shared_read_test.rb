@@ -20,6 +20,18 @@ class SharedReadTest < Minitest::Test
     assert_equal [:old, [:new] * 5, 1], [first.value, others.map(&:value), statements]
   end
 
+  # As on a connection whose server is gone, which only the thread that uses it may wait for.
+  def test_a_statement_that_hangs_keeps_its_own_thread_waiting_alone
+    started = Queue.new
+    hanging = Thread.new { @read.call { started << true && sleep } }
+    started.pop
+    others = Array.new(3) { |number| Thread.new { @read.call { number } } }
+    assert_equal [true] * 3, others.map { |thread| !thread.join(10).nil? }
+    assert_equal 4, Timeout.timeout(0.5) { @read.call { 4 } }, "the next ones wait no more"
+  ensure
+    [hanging, *others].each(&:kill).each(&:join)
+  end
+
   def test_a_result_is_never_older_than_the_call
     clock = 0
     late = Array.new(8) do

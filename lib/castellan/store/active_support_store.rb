@@ -32,13 +32,13 @@ module Castellan
                 "ActiveSupportStore needs an ActiveSupport::Cache::Store such as Rails.cache, got #{OptionCheck.shown(cache)}"
         end
 
-        @cache = cache
         kinds = cache.class.ancestors.map { |ancestor| ancestor.name.to_s.delete_prefix("ActiveSupport::Cache::") }
         if kinds.include?("MemCacheStore")
           raise ConfigurationError, "ActiveSupportStore does not take a MemCacheStore, which loads with Marshal what is stored in " \
                                     "memcached: write Castellan::Store::MemcachedStore.new(\"127.0.0.1:11211\") with its servers"
         end
 
+        @cache = outspoken(cache)
         @leases = kinds.intersect?(LEASING)
         @deadline = OptionCheck.seconds(self.class, :deadline, deadline, 1)
         freeze
@@ -89,6 +89,19 @@ module Castellan
 
       private
 
+      # A RedisCacheStore tells only its `error_handler` that Redis fails, and returns nothing, as if it had missed.
+      # Each request would then wait for Redis again.
+      def outspoken(cache)
+        return cache unless cache.instance_variable_defined?(:@error_handler)
+
+        handler = cache.instance_variable_get(:@error_handler)
+        tell = lambda do |exception:, **details|
+          handler&.call(exception: exception, **details)
+          raise StoreError, "#{exception.class}: #{exception.message}"
+        end
+        cache.dup.tap { |own| own.instance_variable_set(:@error_handler, tell) }
+      end
+
       # Rails' stores treat keys as text, and each handles long keys and special characters differently.
       def name(key)
         return key if key.ascii_only? && key.match?(/\A[!-}]{1,200}\z/)
@@ -99,6 +112,8 @@ module Castellan
       # Rescues StandardError, because cache libraries have no common error class.
       def guard(&block)
         Store.within(@deadline, &block)
+      rescue StoreError => error
+        raise StoreError, "ActiveSupportStore: #{error.message}"
       rescue StandardError => error
         raise StoreError, "ActiveSupportStore: #{error.class}: #{error.message}"
       end

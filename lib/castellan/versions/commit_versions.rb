@@ -19,7 +19,8 @@ module Castellan
     # cascades), changes between the commit and the write to the store, and changes of a process that dies in
     # between. So set `expires_in:`. If the write to the store fails, even silently (as Rails.cache does on
     # Redis), this process has no token for the table until the store accepts a new one; other processes do not
-    # notice. A MemoryStore works only with a single process.
+    # notice. Nor does anyone if the store goes back to older tokens, such as a Redis that restarts with an older
+    # RDB file. A MemoryStore works only with a single process.
     class CommitVersions
       PREFIX = "castellan:version:"
       private_constant :PREFIX

@@ -16,12 +16,15 @@ module Castellan
       CHANNEL = "castellan_versions"
       PROBE = "castellan_probe"
       BEAT_SECONDS = 1
-      SILENT_NS = 3_000_000_000
+      SILENT_SECONDS = 3
+      SILENT_NS = SILENT_SECONDS * 1_000_000_000
       PROBE_NS = 1_000_000_000
       LONGEST_PAUSE = 30
       # Raised behind a pooler that delivers no notifications.
       class NoNotifications < StandardError; end
-      private_constant :PROBE, :PROBE_NS, :BEAT_SECONDS, :SILENT_NS, :LONGEST_PAUSE, :NoNotifications
+      # Raised if the server does not answer.
+      class Silent < StandardError; end
+      private_constant :PROBE, :PROBE_NS, :BEAT_SECONDS, :SILENT_SECONDS, :SILENT_NS, :LONGEST_PAUSE, :NoNotifications, :Silent
 
       # @param log [#call, nil] called once when the connection is lost; default standard error
       # @yieldreturn [Hash] arguments of PG.connect
@@ -111,11 +114,20 @@ module Castellan
         @beat_ns = Clock.monotonic_ns
         yield
         loop do
-          connection.wait_for_notify(BEAT_SECONDS) { |_channel, _process, table| count(table) } || connection.exec("SELECT 1").clear
+          connection.wait_for_notify(BEAT_SECONDS) { |_channel, _process, table| count(table) } || answer(connection)
           @beat_ns = Clock.monotonic_ns
         end
       ensure
         connection&.close unless connection.nil? || connection.finished?
+      end
+
+      # A server that is gone, or a firewall, may close no connection: the system would notice after 15 minutes.
+      # @raise [Silent] if the server does not answer
+      def answer(connection)
+        connection.send_query("SELECT 1")
+        raise Silent, "the server does not answer" unless connection.block(SILENT_SECONDS)
+
+        connection.get_last_result&.clear
       end
 
       def connect = PG.connect(connect_timeout: 5, **@connect.call.transform_keys(&:to_sym))

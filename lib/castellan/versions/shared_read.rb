@@ -11,18 +11,40 @@ module Castellan
     #
     # A result is never older than the call: threads that call while a statement runs wait for the next one
     # and share its result. If it fails, its error is raised in the thread that sent it, and the others send
-    # their own.
+    # their own. So do threads that have waited for a second, because a connection may hang (its server is gone, or
+    # a firewall drops its packets), and only its own thread may wait for that.
     #
     # Before its statement, a thread lets the others run that are ready, because they may need the same
     # versions. If that takes long, because they compute something, it does not do so for the next second.
     class SharedRead
       LONG_NS = 2_000_000
       PAUSE_NS = 1_000_000_000
+      LONGEST_WAIT = 1 # seconds
+      TIMED = RUBY_VERSION >= "3.2" # Queue#pop has a timeout
       NEVER = { Object => :never }.freeze # a literal would call Object.hash, where an interrupt may come first
-      # One statement and the threads that share it; they wait until the queue is closed. After a fork, the
+      # Instead of a Queue, where a Queue takes no timeout (Ruby 3.1).
+      class Ended
+        def initialize
+          @lock = Mutex.new
+          @closed = ConditionVariable.new
+        end
+
+        def close
+          Thread.handle_interrupt(NEVER) do
+            @lock.synchronize { @over = true }
+            @closed.broadcast
+          end
+        end
+
+        def pop(timeout:)
+          Thread.handle_interrupt(NEVER) { @lock.synchronize { @over || @closed.wait(@lock, timeout) } }
+        end
+      end
+
+      # One statement and the threads that share it; they wait until `ended` is closed. After a fork, the
       # parent's owner is not alive.
       Round = Struct.new(:owner, :ended, :read, :value)
-      private_constant :LONG_NS, :PAUSE_NS, :NEVER, :Round
+      private_constant :LONG_NS, :PAUSE_NS, :LONGEST_WAIT, :TIMED, :NEVER, :Ended, :Round
 
       def initialize
         @mutex = Mutex.new
@@ -40,11 +62,11 @@ module Castellan
         joined = synchronize do
           alive(@next) || begin
             before = alive(@running)
-            @next = own = Round.new(Thread.current, Thread::Queue.new)
+            @next = own = Round.new(Thread.current, TIMED ? Thread::Queue.new : Ended.new)
             nil
           end
         end
-        joined&.ended&.pop
+        await(joined) if joined
         return joined.value if joined&.read
 
         lead(own, before) if own
@@ -65,8 +87,11 @@ module Castellan
 
       def alive(round) = (round if round&.owner&.alive?)
 
+      # Waits until the round has ended, but not for long.
+      def await(round) = round.ended.pop(timeout: LONGEST_WAIT)
+
       def lead(round, before)
-        before ? before.ended.pop : gather
+        before ? await(before) : gather
         synchronize do
           @running = round
           @next = nil

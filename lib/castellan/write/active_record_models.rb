@@ -21,15 +21,13 @@ module Castellan
         model.attribute_names.include?(name.to_s) || model.method_defined?(:"#{name}=") || model.attribute_aliases.key?(name.to_s)
       end
 
-      # @return [Models::Type]
+      # @return [Models::Type] named :serialized if a coder (`serialize`, `store`) makes the value of the column's text
       def type(name)
         name = model.attribute_aliases.fetch(name.to_s, name.to_s)
         column = model.columns_hash[name]
         array = column.respond_to?(:array) && column.array
         type = model.type_for_attribute(name)
-        return Models::Type.new if type.is_a?(::ActiveRecord::Type::Serialized) # `serialize` stores any value as text
-
-        Models::Type.new(type.type, array ? true : false, model.defined_enums[name]&.keys)
+        Models::Type.new(serialized?(type) ? :serialized : type.type, array ? true : false, model.defined_enums[name]&.keys)
       end
 
       # @return [Boolean] whether the column is the lock column of optimistic locking, which must not be NULL
@@ -48,7 +46,7 @@ module Castellan
         type = model.type_for_attribute(name)
         cast = type.cast(value)
         !cast.nil? && [Hash, Array].none? { |collection| collection === type.serialize(cast) } # rubocop:disable Style/CaseEquality
-      rescue TypeError, ArgumentError, NoMethodError, ::RangeError
+      rescue TypeError, ArgumentError, NoMethodError, ::RangeError, ::ActiveRecord::SerializationTypeMismatch
         false
       end
 
@@ -194,6 +192,13 @@ module Castellan
       end
 
       private
+
+      # ActiveRecord wraps types (encrypted, normalized).
+      def serialized?(type)
+        return true if type.respond_to?(:coder)
+
+        type.respond_to?(:cast_type) && serialized?(type.cast_type)
+      end
 
       # A record that moves to a has_many association changes the counter caches of two owners. Locks its row and
       # reads it again, because another transaction may have moved it.

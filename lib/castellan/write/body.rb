@@ -32,7 +32,8 @@ module Castellan
       def read(env, limit: LIMIT)
         bytes = bytes_of(env, limit)
         text = ClientText.utf8(bytes) or refuse("the body is not valid UTF-8 text")
-        document = JSON.parse(text, object_class: StrictObject, max_nesting: DEPTH)
+        JSON.parse(text, object_class: StrictObject, max_nesting: DEPTH) # for its errors
+        document = JSON.parse(text, max_nesting: DEPTH) # the application gets plain Hashes
         document.is_a?(Hash) ? document : refuse("the body must be a JSON object, got #{Write.kind_of(document)}")
       rescue JSON::ParserError => error # includes NestingError
         refuse("the body is not valid JSON: #{ClientText.shown(error.message.sub(/\A\d+: /, ""), 200)}") # json's own line

@@ -21,6 +21,12 @@ module Castellan
         "Sequel::CheckConstraintViolation" => :refused, "ActiveRecord::CheckViolation" => :refused,
         "ActiveRecord::ValueTooLong" => :refused, "ActiveRecord::RangeError" => :refused, "ActiveModel::RangeError" => :refused,
         "ActiveRecord::AssociationTypeMismatch" => :refused, "ActiveRecord::ReadOnlyRecord" => :read_only,
+        "ActiveRecord::ReadonlyAttributeError" => :constant,
+        # A :through association whose records belong to a record in between.
+        "ActiveRecord::HasManyThroughCantAssociateThroughHasOneOrManyReflection" => :between,
+        "ActiveRecord::HasOneThroughCantAssociateThroughHasOneOrManyReflection" => :between,
+        "ActiveRecord::HasManyThroughNestedAssociationsAreReadonly" => :between,
+        "ActiveRecord::HasOneThroughNestedAssociationsAreReadonly" => :between,
         "ActiveRecord::SerializationFailure" => :busy, "ActiveRecord::Deadlocked" => :busy, "ActiveRecord::LockWaitTimeout" => :busy,
         "ActiveRecord::StatementTimeout" => :busy,
         "ActiveRecord::PreparedStatementCacheExpired" => :busy,
@@ -94,6 +100,8 @@ module Castellan
         when :null then problem(422, "must not be null", "Invalid value", pointer_of(error))
         when :refused then problem(422, "is refused by the database", "Invalid value", pointer_of(error))
         when :read_only then problem(403, "the record is read-only", "Forbidden")
+        when :between then problem(403, "the relationship cannot be changed here: its records belong to records in between", "Forbidden")
+        when :constant then problem(403, "cannot be changed", "Forbidden", @members[error.message]) # the message is the attribute
         else self.class.unavailable
         end
       end
@@ -120,7 +128,7 @@ module Castellan
       def problem(status, text, title, pointer = nil, named: false)
         name = pointer&.split("/")&.last
         text = "#{name} #{text}" if name && !named
-        text = "the record #{text}" if !name && !named && text.start_with?("is ", "must ")
+        text = "the record #{text}" if !name && !named && text.start_with?("is ", "must ", "cannot ")
         BadRequest.new(text, status: status, title: title, pointer: pointer)
       end
 

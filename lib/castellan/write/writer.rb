@@ -41,7 +41,7 @@ module Castellan
         record = @resource.allocate.create(values, @viewer)
         raise NotSaved, record unless models.stored?(record)
 
-        visible!(record)
+        visible!(identified!(record, pointer))
       end
 
       # @param record [Object] see {#find}
@@ -51,7 +51,7 @@ module Castellan
       def update(record, id, data, pointer)
         values = keep_hidden(record, read(:update, data, pointer, id: id, hidden: hidden_in_row(record, data)))
         authorize(:update, record, values)
-        visible!(@resource.allocate.update(record, values, @viewer))
+        visible!(identified!(@resource.allocate.update(record, values, @viewer), pointer))
       end
 
       # @param record [Object] see {#find}
@@ -206,6 +206,16 @@ module Castellan
 
         @scopes.narrow(definition, adapter, adapter.scopes.from(@scope))
       end
+
+      # A slug that is the id may be NULL in the table, but no document can have such a record.
+      # @return [Object] the record
+      def identified!(record, pointer)
+        return record if identified?(record) || identified?(record.reload) # a trigger of the database may have set it
+
+        raise BadRequest.new("id must not be null", status: 422, title: "Invalid value", pointer: "#{pointer}/id")
+      end
+
+      def identified?(record) = Array(definition.id_column).none? { |name| record.public_send(name).nil? }
 
       # A viewer must not create a record that the viewer may not see, or change a record so that it becomes
       # hidden.
