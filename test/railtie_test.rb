@@ -456,6 +456,26 @@ class RailtieTest < Minitest::Test
     end
   end
 
+  # New code may start before its migration, which another process runs.
+  def test_a_mounted_app_answers_503_until_its_migration_has_run
+    bare = "class CreateNotes < ActiveRecord::Migration[7.1]\n  def change = create_table(:notes) { |table| table.integer :article_id }\nend\n"
+    text = "class AddText < ActiveRecord::Migration[7.1]\n  def change = add_column(:notes, :text, :text)\nend\n"
+    in_app(files: { **FRESH, "db/migrate/20260102000000_create_notes.rb" => bare }) do |run|
+      run.call("boot; Rails.application.load_tasks; Rake::Task['db:migrate'].invoke")
+      File.write("db/migrate/20260103000000_add_text.rb", text)
+      output = run.call(<<~RUBY)
+        $stderr = $stdout
+        boot; Rails.application.reload_routes!
+        2.times { puts get("/notes/notes").then { |response| [response.status, response["retry-after"]].inspect } }
+        SQLite3::Database.new("library.sqlite3").execute_batch("ALTER TABLE notes ADD text TEXT; " \
+                                                               "INSERT INTO schema_migrations VALUES ('20260103000000')")
+        puts get("/notes/notes").status
+      RUBY
+      assert_equal %([503, "1"]\n[503, "1"]\n200\n), output.lines.last(3).join, output
+      assert_equal 1, output.scan("castellan: requests are answered by a 503, because migrations are pending: NoteResource").size, output
+    end
+  end
+
   def test_a_mounted_app_serves_a_database_that_was_created_after_it
     needs :postgres
     url = Castellan::TestServers.postgres_url.sub(%r{[^/?]+(?=\z|\?)}) { |name| "#{name}_later" }

@@ -8,6 +8,8 @@ module Castellan
     # Rails will reload. See {PendingMigrations}.
     #
     #   LateApp.new { resource UserResource }   # has the public methods of an {App}
+    #
+    # New code may get requests before its migration has run: until then, they are answered by a 503.
     class LateApp
       extend Forwardable
 
@@ -29,16 +31,17 @@ module Castellan
         @block = block
         @lock = Mutex.new
         @app = nil
+        @early = false
       end
 
       # @return [App]
       # @raise [Castellan::Error] if a declaration is wrong
       def app
-        @app || @lock.synchronize { @app ||= App.new(&@block) }
+        @app || @lock.synchronize { @app ||= build }
       end
 
       # @param env [Hash] Rack's environment
-      # @return [Array] Rack's response; 503 while the database does not answer
+      # @return [Array] Rack's response; 503 while the database does not answer, or the app cannot be built before a migration
       def call(env)
         (@app || built).call(env)
       end
@@ -57,12 +60,26 @@ module Castellan
 
       private
 
+      def build
+        ::ActiveRecord::Base.descendants.each(&:reset_column_information) if @early && PendingMigrations.reason.nil?
+        App.new(&@block)
+      end
+
       def built
         app
       rescue StandardError => error
-        raise unless Write::DatabaseError.unavailable?(error)
+        refusal = Write::DatabaseError.unavailable?(error) ? Write::DatabaseError.unavailable : early(error)
+        raise unless refusal
 
-        ->(_env) { ErrorDocument.of(Write::DatabaseError.unavailable) }
+        ->(_env) { ErrorDocument.of(refusal) }
+      end
+
+      # @return [BadRequest, nil] 503 while migrations are pending
+      def early(error)
+        reason = PendingMigrations.reason or return
+        warn("castellan: requests are answered by a 503, because #{reason}: #{error.message}") unless @early
+        @early = true
+        BadRequest.new("the service is not ready yet; try again", status: 503, title: "Service unavailable")
       end
     end
   end
