@@ -458,7 +458,7 @@ class RailtieTest < Minitest::Test
 
   # New code may start before its migration, which another process runs.
   def test_a_mounted_app_answers_503_until_its_migration_has_run
-    bare = "class CreateNotes < ActiveRecord::Migration[7.1]\n  def change = create_table(:notes) { |table| table.integer :article_id }\nend\n"
+    bare = "class CreateNotes < ActiveRecord::Migration[7.1]\n  def change = create_table(:notes) { |t| t.integer :article_id }\nend\n"
     text = "class AddText < ActiveRecord::Migration[7.1]\n  def change = add_column(:notes, :text, :text)\nend\n"
     in_app(files: { **FRESH, "db/migrate/20260102000000_create_notes.rb" => bare }) do |run|
       run.call("boot; Rails.application.load_tasks; Rake::Task['db:migrate'].invoke")
