@@ -47,7 +47,7 @@ module Castellan
     # @param proxies [#purge, Array<#purge>] {Varnish}, {Refresh} (nginx, HAProxy), {Fastly}, {Cloudflare}, or
     #   an object with `purge(tags)` that raises on failure
     # @param again_after [Numeric, nil] seconds after which a purge is sent once more; nil: never
-    # @param log [#call, nil] called with a line when a proxy fails; default: standard error
+    # @param log [#call, nil] called with a line when a proxy fails or documents cannot be purged; default: standard error
     # @raise [ConfigurationError] if an option is invalid, there is no proxy, or one does not respond to `purge`
     def initialize(source, proxies, again_after: 1, log: nil)
       @proxies = (proxies.is_a?(Array) ? proxies.dup : [proxies]).freeze
@@ -57,6 +57,7 @@ module Castellan
       @outbox = Outbox.new(source)
       @again_after = again_after && OptionCheck.seconds(self.class, :again_after, again_after, 1)
       @log = OptionCheck.log(self.class, log) || ->(line) { warn(line) }
+      @untriggered = []
       @noting = @proxies.grep(Refresh)
       @noting.each { |proxy| proxy.keep_in(@outbox) }
     end
@@ -91,7 +92,7 @@ module Castellan
       tables = rendering.tables
       return false if tables.nil? || !@noting.all? { |proxy| proxy.notes?(env, vary) }
 
-      noted { @outbox.notes?(tables | further) && (@noting.empty? || @outbox.room?) }
+      noted { all_triggers?(@outbox.without_triggers(tables | further)) && (@noting.empty? || @outbox.room?) }
     end
 
     # @param rendering [Document::Rendering]
@@ -127,6 +128,18 @@ module Castellan
     end
 
     private
+
+    def all_triggers?(missing)
+      return true if missing.empty?
+
+      added = missing - @untriggered
+      @untriggered |= added
+      if added.any?
+        @log.call("castellan: documents are \"no-cache\", because these tables have no triggers for purges: #{added.join(", ")}; " \
+                  "call PURGE.install with their resources (or tables:) in a migration")
+      end
+      false
+    end
 
     # The tables may be gone (a migration has removed them), or the database read-only: a reader needs neither.
     def noted

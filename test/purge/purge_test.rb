@@ -125,8 +125,10 @@ module PurgeContract
     Castellan::Purge.new(journal.source, [@proxy]).uninstall(*@resources)
     now = Castellan::Clock.monotonic_ns + 1_000_000_001
     Castellan::Clock.stub(:monotonic_ns, -> { now }) do
-      assert_equal "public, no-cache", get("/tags/3").first["cache-control"]
+      2.times { assert_equal "public, no-cache", get("/tags/3").first["cache-control"] }
     end
+    assert_equal 1, @log.size
+    assert_includes @log.first, "documents are \"no-cache\", because these tables have no triggers for purges: tags; call PURGE.install"
   end
 
   def test_clients_do_not_learn_the_names_of_tables_and_columns

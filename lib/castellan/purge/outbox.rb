@@ -35,16 +35,16 @@ module Castellan
       end
 
       # @param tables [Array<String>]
-      # @return [Boolean] whether all of the tables have triggers; true for at most a second longer
-      def notes?(tables)
+      # @return [Array<String>] the tables without triggers; asks the database once a second
+      def without_triggers(tables)
         installed, checked = @installed
         now = Clock.monotonic_ns
-        return true if installed && now - checked < CHECKED_FOR && (tables - installed).empty?
+        return tables - installed if installed && now - checked < CHECKED_FOR
 
         found = @connections.with { |raw| rows(raw, triggers.installed) }
         installed = found.flat_map { |name, schema| [name, ("#{schema}.#{name}" if schema)] }
         @installed = [installed, now]
-        (tables - installed).empty?
+        tables - installed
       end
 
       # @param after [Integer] an id
