@@ -155,6 +155,7 @@ class ContractTest < Minitest::Test
     assert associations::SingularAssociation.method_defined?(:reader)
     assert_empty([associations::Association, associations::CollectionProxy].reject { |type| type.method_defined?(:target) })
     assert_empty(%i[load_target include? size ids_reader].reject { |name| associations::CollectionAssociation.method_defined?(name) })
+    assert associations::Association.private_method_defined?(:skip_strict_loading)
   end
 
   def test_active_record_queries_associations_in_methods_that_answers_of_siblings_replace

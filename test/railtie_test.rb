@@ -365,6 +365,7 @@ class RailtieTest < Minitest::Test
       "cache_store must be a store or Rails.cache, got :memory_store", "revision = 7" => "revision must be a String or nil, got 7",
       "detection = { smaple: 1 }" => "detection has no option :smaple (did you mean sample?)",
       "http_cache = { max_bodi: 1 }" => "http_cache has no option :max_bodi (did you mean max_body?)",
+      "verify = { 'rate' => 1 }" => "verify has no option \"rate\" (write the Symbol :rate)",
       "verify = 0.1" => "verify must be a Hash of options, or false, got 0.1",
       "together = 1" => "Castellan.together must be true or false, got 1", "profle = {}" => "profle=" }.each do |line, message|
       output = run_app("begin; Rails.application.config.castellan.#{line}; rescue StandardError => error; puts error.message; end")

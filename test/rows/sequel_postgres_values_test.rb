@@ -41,6 +41,15 @@ class SequelPostgresValuesTest < Minitest::Test
     assert_equal ["[1,3)", "[7,9)"], written(:gaps, "{[1,3),[7,9)}")
   end
 
+  def test_members_of_a_composite_value_are_written_as_columns_of_their_type
+    @database.run("CREATE TYPE visit AS (at timestamp, price numeric)")
+    @database.extension(:pg_row)
+    @database.register_row_type(:visit)
+    @database.alter_table(:offers) { add_column :visit, :visit }
+    @offers.set_dataset(@database[:offers])
+    assert_equal({ "at" => "2026-01-31T12:00:00.000Z", "price" => "12.5" }, written(:visit, "(2026-01-31 12:00,12.50)"))
+  end
+
   # Otherwise the first document would change what `to_json` writes elsewhere in the process.
   def test_a_document_does_not_load_the_json_of_active_support
     script = <<~RUBY

@@ -126,7 +126,9 @@ class SerializedColumnsTest < Minitest::Test
 
   def test_a_record_without_an_id_is_not_created
     Profile.delete_all
-    assert_refused 422, "id must not be null", "/data/id", send_page("POST", "/pages", attributes: {})
+    [{}, { login: "" }].each do |attributes|
+      assert_refused 422, "id must not be null or empty", "/data/id", send_page("POST", "/pages", attributes: attributes)
+    end
     assert_equal [200, { "data" => [] }], app.get("/pages").then { |pages| [pages.status, JSON.parse(pages.body)] }
   end
 

@@ -107,6 +107,15 @@ class FailSafeTest < Minitest::Test
     assert_equal ["castellan: the cache is skipped, because its store fails: MOVED 11851 127.0.0.1:7001"], @lines
   end
 
+  # Redis repeats the arguments of a command that it does not know, which may be compressed bytes.
+  def test_a_failure_whose_message_is_not_utf8_is_a_miss
+    clocked do
+      @store.define_singleton_method(:read_multi) { |_keys| raise(Castellan::StoreError, "unknown command 'SET', with args: '\xFF'") }
+      read_at(@store.now + SECOND)
+    end
+    assert_equal 1, @lines.size
+  end
+
   # Other processes wait for the lease.
   def test_a_lease_is_released_while_the_store_is_skipped
     clocked do

@@ -324,6 +324,36 @@ class VerifyOnActiveRecordTest < Minitest::Test
   include FirstArticlesOfActiveRecord
 
   def library = Library.active_record(:sqlite)
+
+  def test_associations_that_forbid_lazy_loading_are_compared
+    base = Class.new(ActiveRecord::Base) { self.abstract_class = true }
+    self.class.const_set(:Strict, base)
+    base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    %w[guilds knights].each { |table| base.connection.create_table(table) { |columns| columns.integer :guild_id } }
+    guilds, knights = %w[guilds knights].map { |table| Class.new(base) { self.table_name = table } }
+    knights.belongs_to :guild, anonymous_class: guilds, foreign_key: :guild_id, strict_loading: true
+    guilds.has_many :knights, anonymous_class: knights, foreign_key: :guild_id, strict_loading: true
+    2.times { knights.create!(guild: guilds.create!) }
+    guild, knight = [["guilds", guilds], ["knights", knights]].map { |type, model| plain_resource(type, model) }
+    guild.has_many :knights, resource: knight
+    knight.belongs_to :guild, resource: guild
+    [[guild, "knights"], [knight, "guild"]].each do |rendered, path|
+      result = Castellan.verify { rendered.render(include: path) }
+      assert_predicate result, :same?, result.to_s
+    end
+  ensure
+    base.remove_connection
+    self.class.send(:remove_const, :Strict)
+  end
+
+  private
+
+  def plain_resource(type, model)
+    Class.new(Castellan::Resource) do
+      model model
+      type type
+    end
+  end
 end
 
 class VerifyOnSequelTest < Minitest::Test

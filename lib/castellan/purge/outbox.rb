@@ -18,6 +18,7 @@ module Castellan
 
       # @param source [Class, Object] ActiveRecord::Base or a Sequel::Database
       def initialize(source)
+        @installed = nil # the tables with triggers, and until when this is not asked again
         @connections = Versions::RawConnections.for(source, writing: true)
       end
 
@@ -35,15 +36,11 @@ module Castellan
       end
 
       # @param tables [Array<String>]
-      # @return [Array<String>] the tables without triggers; asks the database once a second
+      # @return [Array<String>] the tables without triggers; asks the database once a second, in one thread
       def without_triggers(tables)
-        installed, checked = @installed
         now = Clock.monotonic_ns
-        return tables - installed if installed && now - checked < CHECKED_FOR
-
-        found = @connections.with { |raw| rows(raw, triggers.installed) }
-        installed = found.flat_map { |name, schema| [name, ("#{schema}.#{name}" if schema)] }
-        @installed = [installed, now]
+        installed, until_ns = @installed
+        installed = look_up(installed, now) if installed.nil? || now >= until_ns
         tables - installed
       end
 
@@ -116,6 +113,21 @@ module Castellan
       end
 
       private
+
+      # While the database does not answer, or its pool has no connection, what is known counts for a minute: a reader
+      # of cached bytes must not wait each second.
+      def look_up(known, now)
+        @installed = [known, now + CHECKED_FOR] if known
+        found = @connections.with { |raw| rows(raw, triggers.installed) }
+        installed = found.flat_map { |name, schema| [name, ("#{schema}.#{name}" if schema)] }
+        @installed = [installed, now + CHECKED_FOR]
+        installed
+      rescue StandardError
+        raise unless known
+
+        @installed = [known, now + COUNTED_FOR]
+        known
+      end
 
       def noted(tags, url, fields, since)
         list, url, fields = [tags.map { |tag| Triggers.literal(tag) }.join(", "), Triggers.literal(url), Triggers.literal(fields)]

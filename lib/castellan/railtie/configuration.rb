@@ -102,7 +102,8 @@ module Castellan
         parameters = TAKERS.fetch(key).call.flat_map { |type| type.instance_method(:initialize).parameters }
         names = parameters.filter_map { |kind, name| name if %i[key keyreq].include?(kind) || (kind == :block && name == :report) }
         wrong = options.keys.find { |name| !names.include?(name) } or return
-        raise ConfigurationError, "config.castellan.#{key} has no option #{wrong.inspect}#{Nearest.hint(wrong, names.uniq)}"
+        hint = names.find { |name| name.name == wrong }&.then { |name| " (write the Symbol #{name.inspect})" }
+        raise ConfigurationError, "config.castellan.#{key} has no option #{wrong.inspect}#{hint || Nearest.hint(wrong, names.uniq)}"
       end
 
       def refuse(key, value, type, example)

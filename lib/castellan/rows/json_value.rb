@@ -95,7 +95,7 @@ module Castellan
         end
       end
 
-      # An array of Sequel's pg_array is a Delegator. A range of pg_range is written as PostgreSQL writes it, because
+      # Arrays of Sequel's pg_array and rows of its pg_row are Delegators. A range of pg_range is written as PostgreSQL writes it, because
       # Sequel writes its inspection, and ActiveSupport each of its values, without end if it has none.
       # An interval of pg_interval is a duration, whose seconds ActiveSupport::JSON writes.
       # @return [Object] the value itself, or what to write instead of it
@@ -103,6 +103,7 @@ module Castellan
         return value.as_json if defined?(::ActiveSupport::Duration) && value.is_a?(::ActiveSupport::Duration)
         return value unless defined?(::Sequel::Postgres)
         return value.to_ary if value.is_a?(Delegator) && value.respond_to?(:to_ary)
+        return value.to_hash if value.is_a?(Delegator) && value.respond_to?(:to_hash)
 
         defined?(::Sequel::Postgres::PGRange) && value.is_a?(::Sequel::Postgres::PGRange) ? range(value) : value
       end

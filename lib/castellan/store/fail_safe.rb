@@ -130,7 +130,7 @@ module Castellan
       def fail_with(failure, started_ns)
         now_ns = Clock.monotonic_ns
         @lock.synchronize do
-          failure = failure.tr("0-9", "") # a cluster's "MOVED 11851 …" names another slot for each key
+          failure = failure.b.tr("0-9", "") # a cluster's "MOVED 11851 …" names another slot for each key
           begins = !@failing && (@failure != failure || now_ns - @failed_ns >= OUTAGE_NS)
           @failing = true
           @failure = failure

@@ -82,11 +82,17 @@ module Castellan
       # Both ORMs set the owner as the inverse, but the related record itself may load a different one.
       def related(record, name)
         fresh = active_record?(record) ? !record.association(name).loaded? : !record.associations.key?(name)
-        found = record.public_send(name)
-        record.association(name).load_target if active_record?(record) # an overridden reader may not load it
+        found = active_record?(record) ? permitted(record.association(name)) { record.public_send(name) } : record.public_send(name)
         found = found.respond_to?(:to_ary) ? found.to_ary : [found].compact
         found.each { |one| forget(one) } if fresh
         found.each { |one| allow(one) }
+      end
+
+      # An association may forbid lazy loading of its own (`has_many :posts, strict_loading: true`).
+      def permitted(association)
+        return yield.tap { association.load_target } unless association.reflection.options[:strict_loading]
+
+        association.send(:skip_strict_loading) { yield.tap { association.load_target } } # an overridden reader may not load it
       end
 
       # Models may forbid lazy loading (`strict_loading`, the plugin forbid_lazy_load).

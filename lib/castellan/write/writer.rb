@@ -207,15 +207,18 @@ module Castellan
         @scopes.narrow(definition, adapter, adapter.scopes.from(@scope))
       end
 
-      # A slug that is the id may be NULL in the table, but no document can have such a record.
+      # A slug that is the id may be NULL or empty in the table (`"?".parameterize`), but no document can have such a record.
       # @return [Object] the record
       def identified!(record, pointer)
         return record if identified?(record) || identified?(record.reload) # a trigger of the database may have set it
 
-        raise BadRequest.new("id must not be null", status: 422, title: "Invalid value", pointer: "#{pointer}/id")
+        raise BadRequest.new("id must not be null or empty", status: 422, title: "Invalid value", pointer: "#{pointer}/id")
       end
 
-      def identified?(record) = Array(definition.id_column).none? { |name| record.public_send(name).nil? }
+      def identified?(record)
+        values = Array(definition.id_column).map { |name| record.public_send(name) }
+        values.none?(&:nil?) && values != [""]
+      end
 
       # A viewer must not create a record that the viewer may not see, or change a record so that it becomes
       # hidden.
