@@ -134,12 +134,15 @@ module Castellan
       def fits?(method, type, name)
         return false unless type.method_defined?(name) || type.private_method_defined?(name)
 
-        method.arity.negative? || method.arity == original(type, name).arity
+        method.arity.negative? || method.arity == original(type, name)&.arity
       end
 
+      # The library's own method, without the modules that we and other gems prepended, which may take any arguments.
+      # @return [UnboundMethod, nil] nil if only a prepended module has the method
       def original(type, name)
+        prepended = type.ancestors.take_while { |one| one != type }
         method = type.instance_method(name)
-        method = method.super_method while @prepended.any? { |hook, _type| hook == method.owner }
+        method = method.super_method while method && prepended.include?(method.owner)
         method
       end
 

@@ -100,6 +100,29 @@ class DetectMiddlewareTest < Minitest::Test
     assert_includes @log.string, "could not report its findings"
   end
 
+  def test_an_error_of_authorize_or_of_the_logger_changes_no_response
+    assert_equal "5", get(employees, authorize: ->(_env) { raise "no session" }).body
+    assert_includes @log.string, "could not authorise the request"
+    full = Object.new
+    def full.puts(*) = raise(Errno::EPIPE)
+    def full.warn(*) = raise(Errno::ENOSPC)
+    assert_equal "5", get(employees, { "rack.errors" => full }, logger: nil).body
+    assert_equal "5", get(employees, logger: full).body
+    assert_equal "5", get(employees) { raise NotImplementedError }.body
+  end
+
+  # A tree of associations by models would contain itself: User > posts > user.
+  def test_a_join_that_returns_to_its_model_changes_no_response
+    back = lambda do |_env|
+      users = World::User.eager_load(comments: { post: :user }).to_a
+      [200, {}, [users.count(&:employee).to_s]]
+    end
+    response = get(back)
+    assert_equal "5", response.body
+    assert_includes response["castellan-findings"], "n_plus_one 5"
+    assert_includes @log.string, "add .preload(:employee)"
+  end
+
   def test_an_unused_eager_load_is_reported_once_after_enough_requests
     said = []
     middleware = build(in_vain, evidence: 1) { |findings, _env| said.concat(findings.map(&:kind)) }

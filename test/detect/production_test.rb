@@ -165,6 +165,14 @@ class DetectProductionTest < Minitest::Test
     assert_includes errors.string, "Castellan's detector failed: "
   end
 
+  def test_a_logger_that_fails_changes_no_response
+    full = Object.new
+    def full.puts(*) = raise(Errno::EPIPE)
+    watch = Castellan::Detect.production(sample: 1, min_ms: 0)
+    assert_equal 200, get(watch, "/users", "rack.errors" => full)
+    assert_equal 1, watch.findings.size
+  end
+
   def test_the_application_configures_slow_ms
     slow = ->(_env) { [200, {}, [World::User.count.to_s]] }
     watches = [0, nil].map { |slow_ms| Castellan::Detect.production(sample: 1, slow_ms: slow_ms) }

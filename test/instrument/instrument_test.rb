@@ -125,6 +125,28 @@ class InstrumentTest < Minitest::Test
     RUBY
   end
 
+  # As goldiloader and agents that measure do.
+  def test_modules_that_other_gems_prepended_before_do_not_count
+    assert_equal "[:pages, 2]", ruby(<<~RUBY)
+      require "active_record"
+      require "castellan/detect"
+      ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+      ActiveRecord::Base.connection.create_table(:pages) { |table| table.integer :book_id }
+      ActiveRecord::Base.connection.create_table(:books)
+      class Page < ActiveRecord::Base; end
+      class Book < ActiveRecord::Base
+        has_many :pages
+      end
+      2.times { Book.create }
+      anything = ->(name) { Module.new { define_method(name) { |*arguments, **keywords, &block| super(*arguments, **keywords, &block) } } }
+      ActiveRecord::Associations::CollectionAssociation.prepend(anything.(:ids_reader))
+      ActiveRecord::Querying.prepend(anything.(:_load_from_sql))
+      tally = Castellan::Detect::Tally.new
+      Castellan::Instrument.record(tally) { Book.all.each(&:page_ids) }
+      print [tally.groups.last.association, tally.loads.sum(&:count)]
+    RUBY
+  end
+
   def test_asynchronous_statements_notify_when_their_result_is_read
     output = ruby(<<~RUBY)
       require "active_record"

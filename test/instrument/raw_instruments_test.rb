@@ -125,6 +125,28 @@ class RawInstrumentsTest < Minitest::Test
     assert_equal 3, sent.all.size, sent.all.join("\n")
   end
 
+  # Agents that measure prepend to the same methods, and may do so after the first subscription.
+  def test_a_statement_of_an_orm_notifies_once_below_the_module_of_another_gem
+    assert_equal "[2, 3]", run_ruby("-e", <<~RUBY)
+      require "sequel"
+      require "castellan/instrument/drivers"
+      count = ->(work) { Castellan::Instrument::Counter.new.tap { |counter| Castellan::Instrument.record(counter, &work) }.queries }
+      database = Sequel.sqlite
+      database.create_table(:users) { primary_key :id }
+      orm = -> { [database[:users].all, database[:users].first] }
+      2.times { count.(orm) } # the first one reads the version of SQLite, too
+      agent = Module.new
+      agent.module_eval(<<~CODE, File.join(Gem.dir, "gems/agent-1.0/lib/agent.rb"))
+        def prepare(*arguments, &block) = [nil].map { super(*arguments, &block) }.first
+        def execute(*arguments, &block) = [nil].map { super(*arguments, &block) }.first
+      CODE
+      [SQLite3::Database, SQLite3::Statement].each { |type| type.prepend(agent) }
+      raw = SQLite3::Database.new(":memory:")
+      direct = -> { [raw.query("SELECT 1").to_a, database.synchronize { raw.query("SELECT 2").to_a }, database[:users].all] }
+      print [count.(orm), count.(direct)]
+    RUBY
+  end
+
   def test_statements_work_without_a_recording
     database = SQLite3::Database.new(":memory:")
     texts { nil }

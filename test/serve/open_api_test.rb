@@ -55,6 +55,23 @@ module OpenApiContract
     assert_equal [%w[page[number] page[size]], %w[page[after] page[before] page[size]]], pages
   end
 
+  def test_what_the_application_fixes_cannot_be_asked_for
+    models = journal.models
+    app = Castellan.app do
+      openapi
+      resource models::PostResource, fields: { posts: %i[title writer] }
+      resource models::PostResource, at: "included", include: %i[writer]
+      resource models::TagResource, at: "plain", format: :nested
+    end
+    client = Rack::MockRequest.new(app)
+    paths = JSON.parse(client.get("/openapi.json").body)["paths"]
+    names = %w[/posts /included].map { |path| paths[path]["get"]["parameters"].map { |one| one["name"] } & %w[fields[posts] include] }
+    assert_equal [%w[include], %w[fields[posts]]], names
+    assert_equal [true, false], %w[writer tags].map { |name| paths.key?("/posts/{id}/#{name}") }
+    types = paths["/plain"]["get"]["responses"]["200"]["content"].keys
+    assert_equal [["application/json"], 200], [types, client.get("/plain", "HTTP_ACCEPT" => types.first).status]
+  end
+
   def test_a_viewer_sees_what_that_viewer_may_write
     writable = ->(**env) { describe(**env)["components"]["schemas"]["posts.create"]["properties"]["attributes"]["properties"].keys }
     assert_equal %w[slug], writable.call - writable.call("HTTP_AUTHORIZATION" => "2")

@@ -106,6 +106,21 @@ module OperationsContract
     assert_equal 200, operate(tag, { op: "remove", ref: { type: "tags", lid: "a" } }, tag).first.status
   end
 
+  def test_results_and_linkage_of_a_resource_in_another_format_are_json_api
+    models = journal.models
+    @app = Castellan.app do
+      resource models::TagResource
+      resource models::PostResource, format: :nested
+      operations
+    end
+    _, document = operate({ op: "add", data: { type: "posts", attributes: { title: "Plain" },
+                                               relationships: { tags: { data: [{ type: "tags", id: "1" }] } } } })
+    created = document["atomic:results"].first["data"]
+    assert_equal %w[posts Plain], [created["type"], created["attributes"]["title"]]
+    response = Rack::MockRequest.new(@app).get("/posts/#{created["id"]}/relationships/tags")
+    assert_equal [200, [{ "type" => "tags", "id" => "1" }]], [response.status, JSON.parse(response.body)["data"]]
+  end
+
   covers "atomic-1", "atomic-2"
   def test_documents_that_have_no_operations_are_400
     [{}, { "atomic:operations" => {} }, { "atomic:operations" => [] }, { "atomic:operations" => [{}], "data" => nil }].each do |document|

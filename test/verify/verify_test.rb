@@ -215,6 +215,15 @@ module VerifyContract
     assert_includes body.enum_for(:each).to_a.join, '"title":"TITLE 5"'
   end
 
+  def test_an_error_of_the_report_changes_no_response
+    log = StringIO.new
+    app = Castellan::Verify::Middleware.new(->(_) { [200, {}, [long.render]] }, rate: 1, report: ->(_) { raise "the tracker is down" })
+    _, _, body = reading(:Article, :title, :upcase.to_proc) { app.call({ "rack.errors" => log }) }
+    assert_includes body.first, '"title":"TITLE 5"'
+    assert_equal 7, log.string.scan("could not report a difference: ").size
+    refute_includes log.string, "TITLE"
+  end
+
   def test_castellan_off_turns_the_middleware_off
     app = Castellan::Verify::Middleware.new(->(_) { Castellan::Verify.current }, rate: 1, report: ->(_) {})
     refute_nil app.call({})

@@ -47,7 +47,7 @@ module Castellan
       # @param env [Hash] the Rack environment
       # @return [Array] the response of the application
       def call(env)
-        return @app.call(env) if @off || !@authorize.call(env)
+        return @app.call(env) if @off || !authorized?(env)
 
         findings = nil
         (status, headers, body), tally = watch(@app, env) { |all, use| report(findings = findings_of(all, use, env), env) }
@@ -57,13 +57,20 @@ module Castellan
 
       private
 
+      def authorized?(env)
+        @authorize.call(env)
+      rescue StandardError, ScriptError, SystemStackError => error
+        log(env, "Castellan's detector could not authorise the request: #{error.full_message(highlight: false)}")
+        false
+      end
+
       def findings_of(tally, use, env)
         unread = use ? @evidence.news(@evidence.finish(use, tally)) : []
         return unread if tally.no_repeats?
         raise tally.failure if tally.failure
 
         Verdict.new(tally, **@limits).findings + unread
-      rescue StandardError => error
+      rescue StandardError, ScriptError, SystemStackError => error
         log(env, "Castellan's detector failed and is silent for this request: #{error.full_message(highlight: false)}")
         []
       end
@@ -75,7 +82,7 @@ module Castellan
         return @report.call(findings, env) if @report
 
         log(env, "#{env["REQUEST_METHOD"]} #{env["PATH_INFO"]}: #{Report.text(findings)}")
-      rescue StandardError => error
+      rescue StandardError, ScriptError, SystemStackError => error
         log(env, "Castellan could not report its findings: #{error.full_message(highlight: false)}")
       end
 

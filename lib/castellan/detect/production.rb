@@ -108,7 +108,7 @@ module Castellan
         found = repeated ? Verdict.new(tally, repeats: @threshold, min_ns: @min_ns).findings : tally.single_findings
         @evidence.observe([], found)
         (found + unread).each { |finding| announce(finding, EndpointName.of(env), env) }
-      rescue StandardError => error
+      rescue StandardError, ScriptError, SystemStackError => error
         log(env, "Castellan's detector failed: #{error.full_message(highlight: false)}")
       end
 

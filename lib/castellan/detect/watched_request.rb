@@ -36,6 +36,8 @@ module Castellan
         return logger.warn(text) if logger
 
         env["rack.errors"]&.puts(text) unless logger == false
+      rescue StandardError
+        nil # a failing logger must not change the response
       end
 
       # Records the queries of a lazy body as part of its request.

@@ -60,7 +60,7 @@ module Castellan
       module Joins
         def instantiate(result_set, ...)
           records = super
-          ActiveRecordInstrument.joined(base_klass, reflections, result_set.length, records.size) if result_set.length > 1
+          ActiveRecordInstrument.joined(join_root, result_set.length, records.size) if result_set.length > 1
           records
         end
       end
@@ -132,10 +132,12 @@ module Castellan
         end
 
         # Public because {Joins} calls it.
-        def joined(model, reflections, rows, records)
+        # @param root [ActiveRecord::Associations::JoinDependency::JoinPart] the model and its joined associations
+        def joined(root, rows, records)
+          model = root.base_klass
           loaded(model.name, rows)
           recording = Instrument.subscribed? && Recording.current
-          recording.notify(:joined, model, rows, records, tree(model, reflections)) if recording
+          recording.notify(:joined, model, rows, records, tree(root)) if recording
         end
 
         private
@@ -146,16 +148,9 @@ module Castellan
           Instrument.prepend(type.instance_method(:find_target).arity.zero? ? Reads : ReadsWithOptions, type)
         end
 
-        # @param reflections [Array] the outer reflections first
+        # Takes the associations from the JOIN and not by their models, because a model may be joined to itself.
         # @return [Hash] `{ posts: { comments: {} } }`
-        def tree(model, reflections)
-          trees = { model => {} }
-          reflections.each do |reflection|
-            owner = trees.keys.find { |known| known <= reflection.active_record } || model
-            trees[owner][reflection.name] = trees[reflection.polymorphic? ? nil : reflection.klass] ||= {}
-          end
-          trees[model]
-        end
+        def tree(part) = part.children.to_h { |child| [child.reflection.name, tree(child)] }
       end
     end
   end

@@ -9,17 +9,20 @@ module Castellan
     #
     #   require "castellan/instrument/drivers"
     #
-    # Prepends to the drivers' classes at the first subscription. During a recording, each statement reads ten
+    # Prepends to the drivers' classes at the first subscription. During a recording, each statement reads some
     # frames of the stack, because the ORMs' statements come through here as well and must not count twice.
     # Not observed: pg's `send_query` and COPY, sqlite3's `execute_batch`, and prepared statements that are
     # only stepped through.
     module Drivers
       OURS = Regexp.escape(File.dirname(__dir__))
       ORM = %r{/active_record/connection_adapters/|/sequel/(?:adapters|database|connection_pool)\b|\A#{OURS}/(?!instrument/)}
+      # Where the ORMs and we call the drivers. Their other files call blocks of others: transactions, a pool's connection.
+      ADAPTER = %r{/active_record/connection_adapters/(?:postgresql|sqlite3)|/sequel/adapters/|\A#{OURS}/(?:purge|rows|versions)/}
+      FRAMES = 20
       DRIVER = %r{/sqlite3/(?:database|statement|resultset)\.rb\z|/pg/connection\.rb\z|\A#{OURS}/instrument/}
       MOST_TEXTS = 1_000
       UNKNOWN = ->(_result) {}
-      private_constant :OURS, :ORM, :DRIVER
+      private_constant :OURS, :ORM, :ADAPTER, :FRAMES, :DRIVER
 
       # For PG::Connection. In the driver each of these names is a separate method, and none calls another.
       # With a block, the method does not return the result.
@@ -103,7 +106,7 @@ module Castellan
         end
 
         # @return [Boolean] whether the application, not an ORM, sends the statement inside a recording
-        def observe? = Instrument.subscribed? && !Recording.current.nil? && !sender.match?(ORM)
+        def observe? = Instrument.subscribed? && !Recording.current.nil? && !orm?(senders)
 
         # This and {sqlite} are public because the modules above call them.
         def pg(connection, sql, binds, block, &send)
@@ -137,8 +140,22 @@ module Castellan
         # The errors of the drivers. Other errors come from the block that reads the rows.
         def errors = [(PG::Error if defined?(PG::Error)), (SQLite3::Exception if defined?(SQLite3::Exception))].compact
 
-        # @return [String] the innermost file outside of the drivers and of the instruments
-        def sender = caller_locations(2, 10).map { |frame| frame.path.to_s }.find { |path| !path.match?(DRIVER) }.to_s
+        # Gems that measure prepend to the drivers' methods, too: then their frames are between the ORM and this file.
+        # @param frames [Array<Thread::Backtrace::Location>] innermost first
+        def orm?(frames)
+          return false if frames.empty?
+          return true if frames.first.path.to_s.match?(ORM)
+
+          frames.each do |frame|
+            path = frame.path.to_s
+            return true if path.match?(ADAPTER)
+            return false if CallSite.number(path).positive?
+          end
+          false
+        end
+
+        # @return [Array<Thread::Backtrace::Location>] the frames outside of the drivers and of the instruments
+        def senders = caller_locations(2, FRAMES).reject { |frame| frame.path.to_s.match?(DRIVER) }
       end
     end
   end

@@ -155,6 +155,9 @@ module Castellan
       # @return [Boolean] whether requests have a viewer
       def authenticated? = @authenticated
 
+      # @return [String] that of its documents
+      def media_type = @type
+
       # @return [Boolean] whether {#kept} may return a response: documents are cached and have no scope
       def keeps? = !@hits.nil? && @scope.nil?
 
@@ -228,11 +231,28 @@ module Castellan
         definition.relationships[name] if @members.include?(name) && !definition.hidden_from(viewer).include?(name)
       end
 
+      # @param member [String] a relationship's name in documents
+      # @return [Boolean] whether it has URLs here, of one of the types at least
+      def serves?(member, viewer)
+        several_tables? || (types.empty? ? [self] : types).any? { |endpoint| endpoint.relationship(member, viewer) }
+      end
+
+      # @param name [Symbol] such as :include
+      # @return [Boolean] whether clients cannot choose it, because the application does
+      def fixes?(name) = @fixed.key?(name)
+
       # @return [Document] one record with only the linkage of a relationship
       # @raise [BadRequest] if the request is invalid
       def linkage(viewer, id, relationship)
-        @resource.document(scope(viewer), viewer: viewer, id: id, keeper: nil, include: relationship.name,
+        @resource.document(scope(viewer), viewer: viewer, id: id, keeper: nil, include: relationship.name, format: :json_api,
                                           fields: { @resource.definition.type => [relationship.name] })
+      end
+
+      # @return [Document] one record in JSON:API, as {Operations} sends it also for a resource in another format
+      def result(env, viewer, id)
+        return document(env.merge("QUERY_STRING" => ""), viewer, id, keeper: nil) if @json_api
+
+        @resource.document(scope(viewer), viewer: viewer, id: id, keeper: nil, **@fixed, format: :json_api)
       end
 
       # Checks the condition of a relationship, which may hide it in some rows.

@@ -15,7 +15,7 @@ module Castellan
     # The description depends on the viewer: it leaves out members that the viewer may not see or write. With
     # `authenticate`, the response to a client without a viewer is 401.
     class OpenApi
-      Mounted = Struct.new(:path, :definition)
+      Mounted = Struct.new(:path, :definition, :endpoint)
       PARAMETERS = { "id" => { "name" => "id", "in" => "path", "required" => true, "schema" => { "type" => "string" } } }.freeze
       ERROR = {
         "type" => "object", "required" => ["errors"], "properties" => { "errors" => { "type" => "array", "items" => {
@@ -76,7 +76,7 @@ module Castellan
           @operations_path = operations_path
           @authenticated = authenticated
           @own = own.map { |name, values| parameter(name, { "type" => "string", "enum" => values }.compact) }
-          @mounted = endpoints.map { |path, endpoint| Mounted.new(path, endpoint.resource.definition) }
+          @mounted = endpoints.map { |path, endpoint| Mounted.new(path, endpoint.resource.definition, endpoint) }
           @definitions = @mounted.each_with_object([]) { |one, found| reach(one.definition, found) }
           @names = names
         end
@@ -127,19 +127,19 @@ module Castellan
             next if one.definition.several_tables?
 
             paths["#{one.path}/{id}"] = single(one)
-            relationships(one.definition).each { |relationship| related(paths, one, relationship) }
+            served(one).each { |relationship| related(paths, one, relationship) }
           end
           @operations_path ? found.merge(@operations_path => { "post" => operations }) : found
         end
 
         def collection(one)
-          { "get" => operation("list", one, parameters: query(one.definition, list: true),
+          { "get" => operation("list", one, parameters: query(one, list: true),
                                             ok: ["200", many(one.definition)], problems: %w[400]),
             "post" => (written("create", one, :create, "201") if writable?(one, :create)) }.compact
         end
 
         def single(one)
-          { "parameters" => [id], "get" => operation("read", one, parameters: query(one.definition, list: false),
+          { "parameters" => [id], "get" => operation("read", one, parameters: query(one, list: false),
                                                                   ok: ["200", document(ref(one.definition))], problems: %w[400 404]),
             "patch" => (written("update", one, :update, "200") if writable?(one, :update)),
             "delete" => (operation("delete", one, ok: ["204"], problems: %w[403 404 409]) if deletable?(one)) }.compact
@@ -156,6 +156,11 @@ module Castellan
         # If types share a name, uses the first: subtypes inherit the members of their superclass.
         def relationships(definition)
           definition.written_as.flat_map { |type| @schemas.visible(type, type.relationships) }.uniq(&:key)
+        end
+
+        # @return [Array<Resource::Relationship>] without those that the fixed parameters of the endpoint leave out
+        def served(one)
+          relationships(one.definition).select { |relationship| one.endpoint.serves?(relationship.key, @viewer) }
         end
 
         def written(name, one, action, status)
@@ -191,10 +196,12 @@ module Castellan
 
         def operation(name, one, ok:, problems:, parameters: [], body: nil, relationship: nil)
           status, schema = ok
-          content = schema ? response("Success", schema) : { "description" => "Success" }
+          type = relationship ? HTTP::Negotiation::JSON_API : one.endpoint.media_type
+          schema &&= {} unless type == HTTP::Negotiation::JSON_API # the nested format has no schema
+          content = schema ? response("Success", schema, type) : { "description" => "Success" }
           { "operationId" => [name, one.path.delete_prefix("/").gsub(PLAIN, "_"), relationship&.key].compact.join("-"),
             "tags" => [one.definition.type], **(parameters.empty? ? {} : { "parameters" => parameters }),
-            **(body ? { "requestBody" => { "required" => true, "content" => content(body) } } : {}),
+            **(body ? { "requestBody" => { "required" => true, "content" => content(body, type) } } : {}),
             "responses" => { status => content, **problems(problems) } }
         end
 
@@ -212,10 +219,11 @@ module Castellan
                              "204" => { "description" => "Success" }, **problems(%w[400 403 404 409 422]) } }
         end
 
-        def query(definition, list:)
+        def query(one, list:)
+          definition = one.definition
           hidden = definition.own_hidden_from(@viewer)
-          include = relationships(definition).select(&:includable?).map(&:key)
-          found = [*@own, *definition.written_as.map { |type| fields(type) }]
+          include = one.endpoint.fixes?(:include) ? [] : served(one).select(&:includable?).map(&:key)
+          found = [*@own, *(definition.written_as.map { |type| fields(type) } unless one.endpoint.fixes?(:fields))]
           found << parameter("include", { "type" => "string" }, "Paths of #{include.join(", ")}") if include.any?
           return found unless list
 
@@ -279,12 +287,12 @@ module Castellan
           } }
         end
 
-        def response(text, schema)
-          { "description" => text, "content" => content(schema) }
+        def response(text, schema, type = HTTP::Negotiation::JSON_API)
+          { "description" => text, "content" => content(schema, type) }
         end
 
-        def content(schema)
-          { HTTP::Negotiation::JSON_API => { "schema" => schema } }
+        def content(schema, type)
+          { type => { "schema" => schema } }
         end
       end
       private_constant :Description

@@ -172,8 +172,7 @@ module Castellan
         end
 
         def rendered(target, id)
-          document = target.endpoint.document(@env.merge("QUERY_STRING" => ""), @viewer, id, keeper: nil)
-          { "data" => JSON.parse(document.to_json)["data"] }
+          { "data" => JSON.parse(target.endpoint.result(@env, @viewer, id).to_json)["data"] }
         end
 
         def target_of(operation, pointer)

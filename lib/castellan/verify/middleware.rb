@@ -29,8 +29,17 @@ module Castellan
         return @app.call(env) if Castellan.off? || @random.rand >= @rate
 
         result = Verify.call { @app.call(env) }
-        result.differences.each { |difference| @report.call(difference) }
+        result.differences.each { |difference| report(difference, env) }
         result.value
+      end
+
+      private
+
+      # An error tracker that fails must not change the response. The log gets no difference, because it contains values.
+      def report(difference, env)
+        @report.call(difference)
+      rescue StandardError => error
+        env["rack.errors"]&.puts("Castellan could not report a difference: #{error.full_message(highlight: false)}")
       end
     end
   end
