@@ -385,6 +385,25 @@ class RailtieTest < Minitest::Test
     assert_equal %w[/articles n_plus_one 6], output.lines.last(3).map(&:chomp)
   end
 
+  def test_an_option_of_the_detector_that_belongs_to_another_environment_is_named_at_its_line
+    options = { "development" => ["{ sample: 0.1 }", "{ report: ->(finding, endpoint) {} }"], "production" => ["{ json_lines: 'x' }"] }
+    options.each do |environment, values|
+      values.each do |value|
+        output = run_app(<<~RUBY, "RAILS_ENV" => environment)
+          table
+          begin
+            Rails.application.config.castellan.detection = #{value}
+            boot
+          rescue Castellan::ConfigurationError => error
+            puts error.message
+          end
+        RUBY
+        assert_includes output, "config.castellan.detection has no option :#{value[/\w+/]} (there is: "
+        assert_includes output, "; in the environment #{environment}, it takes those of Castellan::Detect::"
+      end
+    end
+  end
+
   def test_a_wrong_declaration_fails_at_boot_where_code_is_loaded_at_boot
     wrong = { "app/resources/article_resource.rb" => "class ArticleResource < Castellan::Resource\n  model Article\n  attributes :titel\nend\n" }
     code = "table; begin; boot; rescue Castellan::DeclarationError => error; puts error.message; end"

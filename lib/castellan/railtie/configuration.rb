@@ -15,8 +15,9 @@ module Castellan
     #
     # The settings may also be in config/application.rb and config/environments. They are read once, at boot.
     class Configuration
-      TAKERS = { detection: -> { [Detect::Middleware, Detect::Production] }, profile: -> { [Profile::Middleware] },
-                 verify: -> { [Verify::Middleware] }, http_cache: -> { [HTTPCache, HTTPCache::CacheOptions] } }.freeze
+      TAKERS = { detection: -> { [Rails.env.development? ? Detect::Middleware : Detect::Production] },
+                 profile: -> { [Profile::Middleware] }, verify: -> { [Verify::Middleware] },
+                 http_cache: -> { [HTTPCache, HTTPCache::CacheOptions] } }.freeze
       private_constant :TAKERS
 
       # @return [Object, nil] a {Store}, or Rails.cache, for the documents of resources that declare `cache`; nil, the default,
@@ -99,11 +100,14 @@ module Castellan
       end
 
       def named(key, options)
-        parameters = TAKERS.fetch(key).call.flat_map { |type| type.instance_method(:initialize).parameters }
-        names = parameters.filter_map { |kind, name| name if %i[key keyreq].include?(kind) || (kind == :block && name == :report) }
+        takers = TAKERS.fetch(key).call
+        parameters = takers.flat_map { |type| type.instance_method(:initialize).parameters }
+        names = parameters.filter_map { |kind, name| name if %i[key keyreq].include?(kind) }.uniq
+        names << :report if takers == [Detect::Production] # its block; that of the middleware takes other values
         wrong = options.keys.find { |name| !names.include?(name) } or return
-        hint = names.find { |name| name.name == wrong }&.then { |name| " (write the Symbol #{name.inspect})" }
-        raise ConfigurationError, "config.castellan.#{key} has no option #{wrong.inspect}#{hint || Nearest.hint(wrong, names.uniq)}"
+        where = "; in the environment #{Rails.env}, it takes those of #{takers.first}" if key == :detection
+        hint = names.any? { |name| name.name == wrong } ? " (write the Symbol :#{wrong})" : Nearest.hint(wrong, names)
+        raise ConfigurationError, "config.castellan.#{key} has no option #{wrong.inspect}#{hint}#{where}"
       end
 
       def refuse(key, value, type, example)
