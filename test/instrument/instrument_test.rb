@@ -105,18 +105,22 @@ class InstrumentTest < Minitest::Test
     RUBY
   end
 
+  BOOKS = <<~RUBY
+    require "active_record"
+    require "castellan/detect"
+    ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    ActiveRecord::Base.connection.create_table(:pages) { |table| table.integer :book_id }
+    ActiveRecord::Base.connection.create_table(:books)
+    class Page < ActiveRecord::Base; end
+    class Book < ActiveRecord::Base
+      has_many :pages
+    end
+  RUBY
+
   # `evidence:` may be the first that observes ActiveRecord, e.g. when it is loaded by a request.
   def test_reads_of_ids_notify_whichever_instrument_is_attached_first
     assert_equal ":pages", ruby(<<~RUBY)
-      require "active_record"
-      require "castellan/detect"
-      ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
-      ActiveRecord::Base.connection.create_table(:pages) { |table| table.integer :book_id }
-      ActiveRecord::Base.connection.create_table(:books)
-      class Page < ActiveRecord::Base; end
-      class Book < ActiveRecord::Base
-        has_many :pages
-      end
+      #{BOOKS}
       Book.create
       Castellan::Instrument::EagerInstrument.subscribe
       tally = Castellan::Detect::Tally.new
@@ -128,15 +132,7 @@ class InstrumentTest < Minitest::Test
   # As goldiloader and agents that measure do.
   def test_modules_that_other_gems_prepended_before_do_not_count
     assert_equal "[:pages, 2]", ruby(<<~RUBY)
-      require "active_record"
-      require "castellan/detect"
-      ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
-      ActiveRecord::Base.connection.create_table(:pages) { |table| table.integer :book_id }
-      ActiveRecord::Base.connection.create_table(:books)
-      class Page < ActiveRecord::Base; end
-      class Book < ActiveRecord::Base
-        has_many :pages
-      end
+      #{BOOKS}
       2.times { Book.create }
       anything = ->(name) { Module.new { define_method(name) { |*arguments, **keywords, &block| super(*arguments, **keywords, &block) } } }
       ActiveRecord::Associations::CollectionAssociation.prepend(anything.(:ids_reader))

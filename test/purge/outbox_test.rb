@@ -3,7 +3,7 @@
 require "test_helper"
 require "sequel"
 
-# What the outbox knows about triggers while it cannot ask.
+# The outbox asks for triggers once a second, and goes on without an answer.
 class PurgeOutboxTest < Minitest::Test
   def test_while_the_pool_has_no_connection_what_is_known_counts_for_a_minute
     Dir.mktmpdir do |directory|
