@@ -53,7 +53,8 @@ class LoadTestTLSTest < Minitest::Test
   end
 
   def with_server(server, greeting:)
-    threads = [Thread.new { accept(server, greeting, threads) }]
+    threads = []
+    threads << Thread.new { accept(server, greeting, threads) }
     port = (server.respond_to?(:to_io) ? server.to_io : server).addr[1]
     yield "https://127.0.0.1:#{port}/"
   ensure
