@@ -51,6 +51,12 @@ module Castellan
     end
   end
 
+  # Naming ActiveSupport::JSON would load it where it is only an autoload (Sequel's pg_interval loads no more than the
+  # durations of ActiveSupport), and so change `to_json` in the whole process.
+  # @api private
+  # @return [Boolean] whether the application has loaded ActiveSupport's JSON
+  def self.active_support_json? = Hash.method_defined?(:as_json) && !defined?(::ActiveSupport::JSON::Encoding).nil?
+
   # @return [Boolean] whether `CASTELLAN=off` is set; read on each call, so that you can change it in a
   #   console
   def self.off?

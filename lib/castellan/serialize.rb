@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "config"
 require_relative "errors"
 require_relative "plan"
 require_relative "serialize/unwritable"
@@ -44,14 +45,10 @@ module Castellan
     # is loaded; otherwise like the json gem.
     # @return [Symbol] :json, :rails or :rails_html
     def self.escape
-      encoding = @encoding ||= (ActiveSupport::JSON::Encoding if active_support?) or return :json
+      encoding = @encoding ||= (ActiveSupport::JSON::Encoding if Castellan.active_support_json?) or return :json
 
       encoding.escape_html_entities_in_json ? :rails_html : :rails
     end
-
-    # (see Rows::JSONValue.active_support?)
-    def self.active_support? = defined?(ActiveSupport::JSON) && Hash.method_defined?(:as_json)
-    private_class_method :active_support?
 
     # Encodes the row set; if a coder rejects a value (NaN, an infinite date, a year BC, text in
     # a numeric column of SQLite), encodes it again with that member cast by the ORM's type.

@@ -67,6 +67,11 @@ class SequelPostgresValuesTest < Minitest::Test
         attribute(:day) { Date.new(2026, 1, 31) }
       end
       before = [Time.utc(2026)].to_json
+      class OfferSerializer
+        include Castellan::Serializer
+        attribute(:length) { 7 }
+      end
+      OfferSerializer.new(Offer.first).to_json
       puts OfferResource.render, before == [Time.utc(2026)].to_json
     RUBY
     document, same = run_ruby("-e", script).lines(chomp: true).last(2)

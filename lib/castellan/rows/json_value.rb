@@ -5,6 +5,7 @@ require "date"
 require "delegate"
 require "json"
 require "time"
+require_relative "../config"
 
 module Castellan
   module Rows
@@ -27,7 +28,7 @@ module Castellan
       module_function
 
       def text(value)
-        return ::ActiveSupport::JSON.encode(in_utc(value)) if active_support?
+        return ::ActiveSupport::JSON.encode(in_utc(value)) if Castellan.active_support_json?
 
         JSON.generate(plain(value))
       end
@@ -53,13 +54,9 @@ module Castellan
         coders.first if coders.size == 1 && (coders.first != :date || iso_dates?)
       end
 
-      # Loading ActiveSupport::JSON would change `to_json` in the whole process, so an application that has not
-      # loaded it (Sequel's pg_interval loads only the durations of ActiveSupport) is served without it.
-      def active_support? = defined?(::ActiveSupport::JSON) && ::Hash.method_defined?(:as_json)
-
       # Rails may be configured to write dates as 2024/01/31.
       def iso_dates?
-        !active_support? || ::ActiveSupport::JSON::Encoding.use_standard_json_time_format
+        !Castellan.active_support_json? || ::ActiveSupport::JSON::Encoding.use_standard_json_time_format
       end
 
       # @return [String, nil] JSON, which the encoder escapes; nil if only ActiveSupport can encode the value
@@ -95,8 +92,8 @@ module Castellan
         end
       end
 
-      # Arrays of Sequel's pg_array and rows of its pg_row are Delegators. A range of pg_range is written as PostgreSQL writes it, because
-      # Sequel writes its inspection, and ActiveSupport each of its values, without end if it has none.
+      # Arrays of Sequel's pg_array and rows of its pg_row are Delegators. A range of pg_range is written as PostgreSQL
+      # writes it, because Sequel writes its inspection, and ActiveSupport each of its values, without end if it has none.
       # An interval of pg_interval is a duration, whose seconds ActiveSupport::JSON writes.
       # @return [Object] the value itself, or what to write instead of it
       def of_sequel(value)

@@ -39,7 +39,7 @@ module Castellan
         private
 
         def json(value)
-          return JSON.generate(value) unless defined?(ActiveSupport::JSON::Encoding)
+          return JSON.generate(value) unless Castellan.active_support_json?
 
           CODER ? CODER.generate(value) : JSON.generate(value.as_json)
         end

@@ -17,10 +17,9 @@ module Castellan
     # Misses changes without callbacks (update_all, delete_all, insert_all, update_column, increment!, delete,
     # counter caches, join tables of has_and_belongs_to_many, raw SQL, Sequel datasets, other programs, database
     # cascades), changes between the commit and the write to the store, and changes of a process that dies in
-    # between. So set `expires_in:`. If the write to the store fails, even silently (as Rails.cache does on
-    # Redis), this process has no token for the table until the store accepts a new one; other processes do not
-    # notice. Nor does anyone if the store goes back to older tokens, such as a Redis that restarts with an older
-    # RDB file. A MemoryStore works only with a single process.
+    # between. So set `expires_in:`. If the write to the store fails, this process has no token for the table until
+    # the store accepts a new one; other processes do not notice. Nor does anyone if the store goes back to older
+    # tokens, such as a Redis that restarts with an older RDB file. A MemoryStore works only with a single process.
     class CommitVersions
       PREFIX = "castellan:version:"
       private_constant :PREFIX
