@@ -269,6 +269,31 @@ module CursorsContract
     assert_equal 16, journal.rows("SELECT id FROM posts").size
   end
 
+  # PostgreSQL refuses them, which would be a 500.
+  def test_forged_values_that_a_column_cannot_hold_are_no_cursor
+    postgres = self.class.name.include?("Postgres")
+    journal.run("CREATE TABLE numbers (id integer PRIMARY KEY, small smallint, single real, wide float, day date, at timestamp)")
+    model = things(:numbers)
+    served = Class.new(Castellan::Resource) do
+      model model
+      type "numbers"
+      page :cursor, size: 4
+      sort :small, :single, :wide, :day, :at
+    end
+    @app = serve { resource served }
+    forged = { small: %w[40000 -32769], single: %w[1e300 1e-50], wide: %w[1e-400], day: %w[NaN], at: %w[NaN 2026-01-01T00:00:00+16:00] }
+    forged.each do |name, texts|
+      order = Castellan::Plan::Request.parse(served.definition, { "sort" => name.to_s }).cursor.order
+      texts.each do |text|
+        response, document = get("/numbers?sort=#{name}&page[after]=#{Castellan::Plan::Cursor.new([text, "1"]).text(order)}")
+        assert_equal "page[after]", document["errors"].first["source"]["parameter"] if postgres
+        assert_includes postgres ? [400] : [200, 400], response.status, "#{name} #{text}"
+      end
+    end
+  ensure
+    journal.run("DROP TABLE IF EXISTS numbers")
+  end
+
   covers "cursor-3", "cursor-4", "cursor-39", "cursor-40"
   def test_an_order_without_comparable_values_is_the_profiles_error
     postgres = self.class.name.include?("Postgres")
@@ -289,11 +314,11 @@ module CursorsContract
 
   private
 
-  def things
+  def things(table = :things)
     models = journal.models
-    return Class.new(Sequel::Model(models::DB[:things])) if models.const_defined?(:DB)
+    return Class.new(Sequel::Model(models::DB[table])) if models.const_defined?(:DB)
 
-    Class.new(models::Base) { self.table_name = "things" }
+    Class.new(models::Base) { self.table_name = table.to_s }
   end
 
   def cursor_after(path)

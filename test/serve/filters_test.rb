@@ -160,6 +160,52 @@ module FiltersContract
     end
   end
 
+  def test_a_relationship_that_an_if_hides_is_neither_filtered_nor_sorted_by
+    hiding = resource_of("PostResource") do
+      scope { |posts, _| posts }
+      belongs_to :writer, if: ->(viewer) { viewer == 1 }
+      attribute :writer_name, from: "writer.name", if: ->(viewer) { viewer == 1 }
+      filter :title, :writer_id
+      filter :by, from: "writer_id"
+      filter :team, from: "writer.team"
+      sort :title, :writer_id
+      sort :team, from: "writer.team"
+    end
+    shown = Class.new(hiding) do
+      attribute :writer_id
+      attribute :team, from: "writer.team"
+    end
+    @app = serve do
+      resource hiding
+      resource shown, at: "shown"
+    end
+    %w[filter[writer_id]=1 filter[by]=1 filter[team]=1 sort=writer_id sort=-team].each do |query|
+      assert_equal([400, 200], %w[2 1].map { |viewer| get("/posts?#{query}", "HTTP_AUTHORIZATION" => viewer).first.status }, query)
+      assert_equal 200, get("/shown?#{query}", "HTTP_AUTHORIZATION" => "2").first.status, query
+    end
+    assert_equal 200, get("/posts?filter[title]=First&sort=title", "HTTP_AUTHORIZATION" => "2").first.status
+  end
+
+  def test_a_relationship_that_some_rows_hide_is_neither_filtered_nor_sorted_by
+    hiding = resource_of("PostResource") do
+      scope { |posts, _| posts }
+      belongs_to :writer, if: ->(row, viewer) { row.writer_id == viewer }, columns: %i[writer_id]
+      filter :writer_id
+      sort :writer_id
+    end
+    open = Class.new(hiding) do
+      filter :writer_id, reveals: true
+      sort :writer_id, reveals: true
+    end
+    @app = serve do
+      resource hiding
+      resource open, at: "open"
+    end
+    assert_bad_parameter "filter[writer_id]", "/posts?filter[writer_id]=1", "cannot be filtered by"
+    assert_bad_parameter "sort", "/posts?sort=-writer_id", "cannot be sorted by"
+    assert_equal 200, get("/open?filter[writer_id]=1&sort=writer_id").first.status
+  end
+
   # --- what carries filters
 
   def test_count_and_pagination_links_have_the_filter

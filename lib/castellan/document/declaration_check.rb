@@ -36,6 +36,7 @@ module Castellan
       def initialize(definition, adapter)
         @definition = definition
         @adapter = adapter
+        @foreign_keys = {}
       end
 
       # @raise [DeclarationError] with the file, the line and the most similar name
@@ -44,6 +45,7 @@ module Castellan
         @definition.attributes.each_value { |attribute| attribute!(attribute) }
         types! if @definition.several_types?
         @definition.relationships.each_value { |relationship| relationship!(relationship) }
+        @definition.know_foreign_keys(@foreign_keys)
         @definition.links.each { |name, link| computed!(link, "link #{name.inspect}") }
         computed!(@definition.meta, "meta")
         @definition.sorts.each_value { |by| sort!(by) }
@@ -172,6 +174,7 @@ module Castellan
                  relationship.location)
         end
         named!(relationship, what, association)
+        @foreign_keys[association.name] = association.owner_key if association.macro == :belongs_to
         relationship.definitions.each { |definition| same_table!(relationship, what, association, definition) }
       end
 

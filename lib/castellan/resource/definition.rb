@@ -82,6 +82,12 @@ module Castellan
         derive(:id_column) { [@id_column].flatten.freeze }
       end
 
+      # Called when the declaration is checked, because filters and sorts by a foreign key show a relationship.
+      # @param keys [Hash{Symbol => Symbol}] the columns of belongs_to associations
+      def know_foreign_keys(keys)
+        derive(:foreign_keys) { keys.freeze }
+      end
+
       # @return [Boolean] whether all Ruby code of the declaration depends on
       #   its columns only, see {Resource.pure}
       def pure?
@@ -158,7 +164,7 @@ module Castellan
       end
 
       # Lists the filters that reveal nothing that an `if:` hides from the client: not those by hidden
-      # members, or by columns that only hidden attributes write.
+      # members, or by columns that only hidden members write.
       # @param hidden [Hash{Definition => Array<Symbol>}] the members that are hidden from the viewer
       # @return [Array<String>]
       def open_filters(hidden = NOTHING)
@@ -191,15 +197,17 @@ module Castellan
 
       protected
 
-      # @return [Array<Symbol, Array<Symbol>>] the columns that only these attributes write
+      # @return [Array<Symbol, Array<Symbol>>] the columns that only these members write
       def columns_of_only(names)
         of, others = attributes.each_value.partition { |attribute| names.include?(attribute.name) }
-        of.flat_map(&:column_keys) - others.flat_map(&:column_keys)
+        of.flat_map(&:column_keys) + columns_of_relationships(names) - others.flat_map(&:column_keys)
       end
 
-      # @param names [Array<Symbol>] attributes that are hidden as well
+      # @param names [Array<Symbol>] members that are hidden as well
       def columns_hidden_in_rows(names)
-        in_rows = derive(:hidden_in_rows) { attributes.each_value.select { |attribute| attribute.condition&.by_row }.map(&:name).freeze }
+        in_rows = derive(:hidden_in_rows) do
+          [*attributes.values, *relationships.values].select { |member| member.condition&.by_row }.map(&:name).freeze
+        end
         in_rows.empty? ? in_rows : columns_of_only(in_rows | names)
       end
 
@@ -213,6 +221,19 @@ module Castellan
       end
 
       private
+
+      # @return [Array<Symbol, Array<Symbol>>] the foreign keys that only these relationships write, and the paths of
+      #   filters and sorts that begin with their associations
+      def columns_of_relationships(names)
+        of, others = relationships.each_value.partition { |relationship| names.include?(relationship.name) }
+                                  .map { |some| some.map(&:association_name) }
+        of -= others
+        return NO_TYPES if of.empty?
+
+        paths = derive(:compared_paths) { [*filters.values, *sorts.values].grep(ColumnPath).reject(&:own?).map(&:key).uniq.freeze }
+        keys = @derived[:foreign_keys] || {}
+        keys.values_at(*of).compact - keys.values_at(*others) + paths.select { |path| of.include?(path.first) }
+      end
 
       def own_conditional_names
         [self, *types].to_h { |definition| [definition, definition.conditional_names] }

@@ -15,10 +15,14 @@ module Castellan
       Term = Struct.new(:column, :by, :direction, :nullable)
       OPERATORS = { asc: ">", desc: "<" }.freeze
       OPPOSITE = { asc: :desc, desc: :asc }.freeze
-      UNUSUAL = %w[infinity -infinity Infinity -Infinity NaN].freeze # values of PostgreSQL
+      INFINITE = %w[infinity -infinity Infinity -Infinity].freeze # values of PostgreSQL
+      UNUSUAL = { float: [*INFINITE, "NaN"].freeze, date: INFINITE, datetime: INFINITE }.freeze
       UNUSUAL_YEAR = /\A(?:(?<ad>[1-9]\d{4})(?<rest>-.*)|(?<bc>(?!0000)[0-3]\d{3})(?<day>-.*) BC)\z/
       HOURS = /:.*[+-]\d\d\z/ # a PostgreSQL time with a zone
-      private_constant :Term, :OPERATORS, :OPPOSITE, :UNUSUAL, :UNUSUAL_YEAR, :HOURS
+      FAR = /:.*[+-](?:1[6-9]|2\d)(?::?\d\d)?\z/ # a zone that PostgreSQL refuses
+      BYTES = { "smallint" => 2, "integer" => 4 }.freeze
+      REALS = { "real" => (7.1e-46..3.4028235e38), "double precision" => (5.0e-324..17_976_931_348_623_157 * (10**292)) }.freeze
+      private_constant :Term, :OPERATORS, :OPPOSITE, :INFINITE, :UNUSUAL, :UNUSUAL_YEAR, :HOURS, :FAR, :BYTES, :REALS
 
       # @param sort [Array<(Symbol, Symbol), (Array<Symbol>, Symbol)>] see {Plan::Request#sort}
       def initialize(definition, adapter, sort, scopes)
@@ -117,11 +121,27 @@ module Castellan
 
         kind = stored_kind(term)
         return %i[integer float].include?(kind) unless value.is_a?(String)
-        return true if UNUSUAL.include?(value) && %i[float date datetime].include?(kind)
+        return true if UNUSUAL[kind]&.include?(value)
         return %w[t f].include?(value) if kind == :boolean
 
+        ComparedColumn.value?(kind, usual(kind, value)) && fits?(term, kind, value)
+      end
+
+      # @return [Boolean] false for a value that PostgreSQL refuses as one of the column's type
+      def fits?(term, kind, value)
+        return !FAR.match?(value) if kind == :datetime
+        return true unless %i[integer float].include?(kind)
+
+        type = @adapter.at(term.by.path).types.database_type(term.by.column)
+        return value.to_i.bit_length < 8 * BYTES.fetch(type, 8) if kind == :integer
+
+        number = BigDecimal(value).abs
+        number.zero? || REALS[type].nil? || REALS[type].cover?(number)
+      end
+
+      def usual(kind, value)
         value = usual_year(value) if %i[date datetime].include?(kind)
-        ComparedColumn.value?(kind, HOURS.match?(value) ? "#{value}:00" : value)
+        HOURS.match?(value) ? "#{value}:00" : value
       end
 
       # PostgreSQL writes years before Christ and after 9999, which clients cannot filter by.
