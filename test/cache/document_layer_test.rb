@@ -213,6 +213,31 @@ class CacheDocumentLayerTest < Minitest::Test
     end
   end
 
+  # The thread lives on, as one of Puma's does, so others would wait for it.
+  def test_an_interrupt_at_the_end_of_a_computation_is_raised_after_it
+    flight = Castellan::Cache::SingleFlight.new(timeout: 30)
+    mutex = flight.instance_variable_get(:@mutex)
+    boom = Class.new(StandardError)
+    computing, go_on, done = Array.new(3) { Queue.new }
+    thread = Thread.new do
+      flight.run("k") { computing << true && go_on.pop }
+    rescue boom
+      done.pop
+    end
+    computing.pop
+    mutex.synchronize do
+      go_on << "bytes"
+      Thread.pass until go_on.empty? && go_on.num_waiting.zero? && thread.status == "sleep" # for the mutex
+      thread.raise(boom)
+      Thread.pass until thread.pending_interrupt? || done.num_waiting == 1
+    end
+    Thread.pass until done.num_waiting == 1
+    refute flight.running?("k")
+  ensure
+    done << true
+    thread.join
+  end
+
   def test_many_threads_and_keys_always_get_their_own_bytes
     layer = documents(store: Castellan::Store::MemoryStore.new(max_bytesize: 20_000))
     wrong = Array.new(8) do |thread|
@@ -231,7 +256,7 @@ class CacheDocumentLayerTest < Minitest::Test
     seen = 0
     cleanup = File.readlines(file).index { |line| line.include?("land(key") } + 1
     trace = TracePoint.new(:line) do |point|
-      next if point.path != file || point.lineno == cleanup || %i[land running?].include?(point.method_id)
+      next if point.path != file || point.lineno == cleanup || %i[land running? synchronize].include?(point.method_id)
 
       throw(:interrupted) if (seen += 1) == number
     end

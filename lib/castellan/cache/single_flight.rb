@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../uninterrupted"
+
 module Castellan
   module Cache
     # Lets one thread, or one fiber of a scheduler, compute a value that several request at the same time.
@@ -73,27 +75,33 @@ module Castellan
       # @param key [String]
       # @return [Boolean] whether a thread of this process is computing the key
       def running?(key)
-        @mutex.synchronize { @flights[key]&.running? } || false
+        synchronize { @flights[key]&.running? } || false
       end
 
       # @param key [String]
       # @return [Boolean] whether this fiber is computing the key
       def mine?(key)
-        @mutex.synchronize { @flights[key]&.mine? } || false
+        synchronize { @flights[key]&.mine? } || false
       end
 
       private
 
+      # Without interrupts: a flight that has not landed, such as after a second Timeout at its end, would delay each
+      # request of its key for as long as its thread lives.
+      def synchronize(&)
+        Uninterrupted.call { @mutex.synchronize(&) }
+      end
+
       # @return [Flight] the one that is running, else `own`
       def board(key, own)
-        @mutex.synchronize do
+        synchronize do
           flight = @flights[key]
           flight&.running? ? flight : @flights[key] = own
         end
       end
 
       def land(key, own, answer)
-        @mutex.synchronize do
+        synchronize do
           @flights.delete(key) if @flights[key].equal?(own)
           own.land(answer)
         end

@@ -2,6 +2,7 @@
 
 require "timeout"
 require "pg"
+require_relative "../uninterrupted"
 
 module Castellan
   module Rows
@@ -38,7 +39,7 @@ module Castellan
         result = prepared ? PostgresStatements.for(connection).exec(sql, values) : connection.exec_params(sql, values)
         texts(result)
       ensure
-        InterruptedConnection.uninterrupted { recover(connection) } unless result
+        Uninterrupted.call { recover(connection) } unless result
       end
 
       def values(ids)
@@ -77,23 +78,16 @@ module Castellan
       #
       # Cancels the running statement, which aborts its transaction as any error would. Closes the
       # connection if it does not recover within {SECONDS} (the server hangs, or a second interrupt
-      # arrives); the caller must then notify its ORM.
+      # arrives); the caller must then notify its ORM. In {Uninterrupted}, an interrupt is raised while it waits, or
+      # after the block.
       class InterruptedConnection
         # The time limit, in seconds, for cancelling and for reading the remaining results together.
         SECONDS = 1.0
-        NEVER = { Object => :never }.freeze # a literal would call Object.hash, where an interrupt may come first
-        private_constant :NEVER
 
         # @yieldparam answers [InterruptedConnection] returns the remaining results
         # @yieldreturn [Boolean] whether all results were read
         def self.recover(connection, &drain)
           new(connection).recover(&drain)
-        end
-
-        # Runs an `ensure` block so that a second interrupt cannot skip it. The interrupt is raised while
-        # {.recover} waits, or after the block.
-        def self.uninterrupted(&block)
-          Thread.handle_interrupt(NEVER, &block)
         end
 
         def initialize(connection)

@@ -197,7 +197,7 @@ module Castellan
             end
           end
         ensure
-          PostgresDriver::InterruptedConnection.uninterrupted { pipeline.close } if pipeline
+          Uninterrupted.call { pipeline.close } if pipeline
         end
 
         # (see ActiveRecordRows::Session#rows)

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../uninterrupted"
+
 module Castellan
   module Rows
     # Finds the tables that a statement reads, or why they are uncertain, with the database's catalogs.
@@ -106,7 +108,7 @@ module Castellan
           raw.exec("SAVEPOINT castellan_explain") if inside
           raw.exec("EXPLAIN #{sql}")
         ensure
-          PostgresDriver::InterruptedConnection.uninterrupted { roll_back(raw) } if inside
+          Uninterrupted.call { roll_back(raw) } if inside
         end
 
         def roll_back(raw)

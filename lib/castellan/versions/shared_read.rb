@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../clock"
+require_relative "../uninterrupted"
 
 module Castellan
   module Versions
@@ -21,7 +22,6 @@ module Castellan
       PAUSE_NS = 1_000_000_000
       LONGEST_WAIT = 1 # seconds
       TIMED = RUBY_VERSION >= "3.2" # Queue#pop has a timeout
-      NEVER = { Object => :never }.freeze # a literal would call Object.hash, where an interrupt may come first
       # Instead of a Queue, where a Queue takes no timeout (Ruby 3.1).
       class Ended
         def initialize
@@ -30,21 +30,21 @@ module Castellan
         end
 
         def close
-          Thread.handle_interrupt(NEVER) do
+          Uninterrupted.call do
             @lock.synchronize { @over = true }
             @closed.broadcast
           end
         end
 
         def pop(timeout:)
-          Thread.handle_interrupt(NEVER) { @lock.synchronize { @over || @closed.wait(@lock, timeout) } }
+          Uninterrupted.call { @lock.synchronize { @over || @closed.wait(@lock, timeout) } }
         end
       end
 
       # One statement and the threads that share it; they wait until `ended` is closed. After a fork, the
       # parent's owner is not alive.
       Round = Struct.new(:owner, :ended, :read, :value)
-      private_constant :LONG_NS, :PAUSE_NS, :LONGEST_WAIT, :TIMED, :NEVER, :Ended, :Round
+      private_constant :LONG_NS, :PAUSE_NS, :LONGEST_WAIT, :TIMED, :Ended, :Round
 
       def initialize
         @mutex = Mutex.new
@@ -82,7 +82,7 @@ module Castellan
       # Without interrupts: Ruby 3.1 wakes no other thread when one is interrupted that waits for a mutex, and a
       # round that is not finished would block all other threads.
       def synchronize(&)
-        Thread.handle_interrupt(NEVER) { @mutex.synchronize(&) }
+        Uninterrupted.call { @mutex.synchronize(&) }
       end
 
       def alive(round) = (round if round&.owner&.alive?)

@@ -55,7 +55,7 @@ module Castellan
             query.rows = rows(query.sql, query.ids, kept: query.kept, indexed: query.indexed)
           end
         ensure
-          PostgresDriver::InterruptedConnection.uninterrupted { close_pipeline } if @pipeline
+          Uninterrupted.call { close_pipeline } if @pipeline
         end
 
         # @param ids [Array<Integer, String>, nil] the value of the SQL's only placeholder
