@@ -176,6 +176,7 @@ module Castellan
         value ||= pairs unless pairs.empty?
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("meta: write a Hash or a block, not both", location) if value.nil? == block.nil?
+          Declaring.refuse("meta must be a Hash, got #{value.inspect[0, 60]}", location) unless value.nil? || value.is_a?(Hash)
 
           declarations.meta = Computed.of(block || value, columns: columns, pure: pure, location: location)
         end
@@ -511,6 +512,8 @@ module Castellan
 
       DEFINING = Monitor.new
       private_constant :DEFINING
+
+      prepend Declaring.checked(instance_methods(false).map { |name| instance_method(name) })
     end
   end
 end

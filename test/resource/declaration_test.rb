@@ -291,6 +291,42 @@ class DeclarationTest < Minitest::Test
     end
   end
 
+  def test_an_unknown_option_raises_with_the_line_and_the_option_to_write
+    { "attribute has no option :form (did you mean from?)" => -> { attribute :title, form: "author.name" },
+      "belongs_to has no option :class_name (write resource:)" => -> { belongs_to :author, class_name: "Author" },
+      "has_many has no option :polymorphic (write resource:)" => -> { has_many :articles, polymorphic: true },
+      "page has no option :max (write max_size:)" => -> { page size: 3, max: 9 },
+      "filter has no option :default (there is: from, reveals)" => -> { filter :title, default: "a" },
+      "cache has no option :expires (write expires_in:)" => -> { cache :exact, expires: 60 } }.each do |message, code|
+      error = assert_raises(Castellan::DeclarationError) { declare(&code) }
+      assert_includes plain(error), message
+      assert_includes error.message, "declaration_test.rb:"
+    end
+  end
+
+  def test_a_meta_object_that_is_no_hash_raises
+    assert_includes assert_raises(Castellan::DeclarationError) { declare { meta 3 } }.message, "meta must be a Hash, got 3"
+  end
+
+  def test_a_condition_of_three_arguments_raises
+    error = assert_raises(Castellan::DeclarationError) { declare { attribute(:title, if: ->(row, viewer, other) { row && viewer && other }) } }
+    assert_includes error.message, "if: must be a block of the viewer, or of the row and the viewer"
+  end
+
+  def test_links_of_a_relationship_that_are_no_hash_raise_with_what_to_write
+    error = assert_raises(Castellan::DeclarationError) { declare { belongs_to :author, links: "/authors/{id}" } }
+    assert_match(%r{links: must be a Hash, such as links: \{ related: .* \}, got "/authors/\{id\}"}, error.message)
+  end
+
+  def test_a_misspelt_association_of_preloads_raises_when_the_resource_is_checked
+    [:autor, [:autor], { autor: :articles }].each do |wrong|
+      declared = resource { attribute(:byline, preloads: wrong) { |article| article.author.name } }
+      error = assert_raises(Castellan::DeclarationError) { declared.document.explain }
+      assert_includes plain(error), "attribute :byline, preloads: "
+      assert_includes plain(error), "has no association autor (did you mean author?)"
+    end
+  end
+
   def test_a_meta_object_may_be_written_without_braces
     assert_equal({ "version" => 1 }, JSON.parse(render(1) { meta version: 1 }).dig("data", "meta"))
   end

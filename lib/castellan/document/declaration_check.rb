@@ -125,6 +125,8 @@ module Castellan
         computed!(attribute.condition&.by_row, "#{what}, if:", attribute.location)
         adapter = attribute.path.reduce(@adapter) { |level, name| to_one!(level, name, what, attribute.location) }
         attribute.columns&.each { |column| column!(adapter, column, what, attribute.location) }
+        preloaded = attribute.preloads.to_a.flat_map { |name| name.is_a?(Hash) ? name.keys : [*name] }
+        preloaded.each { |name| association!(@adapter, name.to_sym, "#{what}, preloads", attribute.location) }
         Rows::PlanScopes.resources_along(@definition, @adapter, attribute.path, location: attribute.location)
       end
 
@@ -221,8 +223,8 @@ module Castellan
       def several!(relationship, what, association)
         return if relationship.named_several? || !association.model.nil?
 
-        refuse("#{what}: #{association.reason}; name the resources of its types, resource: [PostResource, UserResource]",
-               relationship.location)
+        refuse("#{what}: #{association.reason}; name the resources of its types, resource: [PostResource, UserResource], " \
+               "or [PostResource] if there is one", relationship.location)
       end
 
       def sort!(by)

@@ -47,7 +47,9 @@ module Castellan
       private
 
       def called_with_one?(block)
-        !block.lambda? || block.parameters.any? { |kind, _| TAKEN.include?(kind) }
+        return true unless block.lambda?
+
+        block.parameters.any? { |kind, _| TAKEN.include?(kind) } && block.parameters.count { |kind, _| kind == :req } <= 2
       end
 
       # Symbol#to_proc has two parameters ([[:req], [:rest]]) but takes one argument.

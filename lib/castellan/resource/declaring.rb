@@ -11,7 +11,10 @@ module Castellan
     module Declaring
       FILES = [__FILE__, File.expand_path("../resource.rb", __dir__)].freeze
       NAME = /\A\w+(?:\.\w+)?\z/ # a table's name, optionally with its schema
-      private_constant :FILES, :NAME
+      OTHERS = { serializer: :resource, class_name: :resource, polymorphic: :resource, key: :from, max: :max_size,
+                 expires: :expires_in }.freeze # options of other libraries
+      MACROS = %i[has_many has_one belongs_to].freeze
+      private_constant :FILES, :NAME, :OTHERS, :MACROS
 
       class << self
         # @param resource [Class]
@@ -29,6 +32,29 @@ module Castellan
           raise resource.name ? error.of(resource.name) : error
         end
 
+        # Returns a module that refuses unknown options, because Ruby's ArgumentError would name neither the
+        # resource nor the line.
+        # @param methods [Array<UnboundMethod>] the class methods of {Resource}; those without options are left out
+        # @return [Module]
+        def checked(methods)
+          options = methods.to_h { |declared| [declared.name, options_of(MACROS.include?(declared.name) ? method(:relate) : declared)] }
+          Module.new do
+            options.reject { |_, known| known.empty? }.each do |name, known|
+              define_method(name) do |*arguments, **given, &block|
+                wrong = given.keys - known
+                Declaring.declare(self) { |_, location| Declaring.unknown(name, wrong.first, known, location) } if wrong.any?
+                super(*arguments, **given, &block)
+              end
+            end
+          end
+        end
+
+        # @raise [DeclarationError]
+        def unknown(method, option, known, location)
+          nearest = OTHERS[option] if known.include?(OTHERS[option])
+          refuse("#{method} has no option #{option.inspect}#{nearest ? " (write #{nearest}:)" : Nearest.hint(option, known)}", location)
+        end
+
         # @param macro [:has_many, :has_one, :belongs_to]
         # @param names [Array<Symbol>]
         # @param options see {Resource.has_many}
@@ -37,6 +63,8 @@ module Castellan
           shown = binding.local_variable_get(:if)
           declare(declaring) do |declarations, location|
             code = { columns: columns, pure: pure, location: location }
+            links.is_a?(Hash) ||
+              refuse("links: must be a Hash, such as links: { related: \"/posts/{id}/tags\" }, got #{links.inspect}", location)
             around = { condition: Condition.of(shown, shared: true, **code),
                        links: links.to_h { |link, value| [link.to_sym, Computed.of(value, **code)] }.freeze,
                        meta: meta && Computed.of(meta, **code) }
@@ -64,6 +92,15 @@ module Castellan
         # @raise [DeclarationError]
         def refuse(text, location)
           raise DeclarationError.new(text, location: location)
+        end
+
+        private
+
+        # @return [Array<Symbol>] empty if the method takes any options
+        def options_of(method)
+          return [] if method.parameters.any? { |kind, _| kind == :keyrest }
+
+          method.parameters.filter_map { |kind, name| name if %i[key keyreq].include?(kind) }
         end
       end
     end

@@ -1,6 +1,15 @@
 # frozen_string_literal: true
 
-require "action_policy"
+require_relative "../errors"
+
+begin
+  require "action_policy"
+rescue LoadError => error
+  raise unless error.path == "action_policy"
+
+  raise Castellan::ConfigurationError,
+        "Castellan::Write::ActionPolicyAuthorizer needs action_policy: write gem \"action_policy\" into the Gemfile"
+end
 
 module Castellan
   module Write

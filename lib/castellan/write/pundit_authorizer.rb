@@ -1,6 +1,14 @@
 # frozen_string_literal: true
 
-require "pundit"
+require_relative "../errors"
+
+begin
+  require "pundit"
+rescue LoadError => error
+  raise unless error.path == "pundit"
+
+  raise Castellan::ConfigurationError, "Castellan::Write::PunditAuthorizer needs pundit: write gem \"pundit\" into the Gemfile"
+end
 
 module Castellan
   module Write
