@@ -40,7 +40,8 @@ module Castellan
     def self.advice(tables)
       "add castellan_versions #{tables.map { |table| table.to_sym.inspect }.join(", ")} to a migration, or correct the name; " \
         "a view has no version (name its tables), nor has a table of another database (pass expires_in: without " \
-        "depends_on:); after structure.sql was loaded or all tables were truncated, a table has one from its first write on"
+        "depends_on:), one that is UNLOGGED, or one of a subscription; after structure.sql was loaded or all tables were " \
+        "truncated, a table has one from its first write on; after pg_restore --disable-triggers, run castellan_versions again"
     end
 
     # Autoloaded, because each needs a driver.

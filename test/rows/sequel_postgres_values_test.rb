@@ -8,7 +8,8 @@ require "timeout"
 # Values of Sequel's own classes for PostgreSQL are written as those of plain columns.
 class SequelPostgresValuesTest < Minitest::Test
   COLUMNS = { prices: "numeric[]", times: "timestamp[]", grid: "numeric[][]", days: "daterange", hours: "tsrange", sizes: "int4range",
-              costs: "numrange", gaps: "int4multirange" }.freeze
+              costs: "numrange", gaps: "int4multirange",
+              total: "numeric(10,0)" }.freeze
 
   def setup
     needs :postgres
@@ -39,6 +40,10 @@ class SequelPostgresValuesTest < Minitest::Test
     assert_equal "[2026-01-31T12:00:00.000Z,2026-02-01T00:00:00.000Z)", written(:hours, "[2026-01-31 12:00,2026-02-01 00:00)")
     assert_equal "[1.5,2.5]", written(:costs, "[1.5,2.50]")
     assert_equal ["[1,3)", "[7,9)"], written(:gaps, "{[1,3),[7,9)}")
+  end
+
+  def test_a_numeric_without_decimals_is_written_as_sequel_returns_it
+    assert_equal "1200.0", written(:total, "1200")
   end
 
   def test_members_of_a_composite_value_are_written_as_columns_of_their_type

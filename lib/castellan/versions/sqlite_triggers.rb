@@ -12,8 +12,7 @@ module Castellan
     # written may cache what it reads. A writer pays one small update per row.
     #
     # `INSERT OR REPLACE` fires the delete trigger only with `PRAGMA recursive_triggers`, but it always fires
-    # the insert trigger, so the version changes. Tables WITHOUT ROWID, views and virtual tables have no
-    # version.
+    # the insert trigger, so the version changes. Views and virtual tables have no version.
     module SQLiteTriggers
       EVENTS = %w[insert update delete].freeze
       SCHEMA = [

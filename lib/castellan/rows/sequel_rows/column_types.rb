@@ -21,9 +21,10 @@ module Castellan
         KINDS = { **PLAIN, string: :text, uuid: :uuid }.freeze
         JSON_TYPES = %w[json jsonb].freeze
         TEXT = [25, 1042, 1043].freeze # text, char and varchar in pg_type
+        NUMERIC = 1700
         ACCESSORS = %r{/sequel/model/base\.rb\z}
         CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # does not match infinity
-        private_constant :PLAIN, :IDENTIFYING, :CLOCK, :KINDS, :WRITTEN_AS_THEY_ARE, :JSON_TYPES, :TEXT, :ACCESSORS
+        private_constant :PLAIN, :IDENTIFYING, :CLOCK, :KINDS, :WRITTEN_AS_THEY_ARE, :JSON_TYPES, :TEXT, :NUMERIC, :ACCESSORS
 
         # @param column [Hash] a column of Sequel's schema
         # @return [Symbol, nil] Sequel's name for its type, or :uuid, for which Sequel has none
@@ -78,7 +79,7 @@ module Castellan
           return false if needs_record?(name)
 
           coder = @coders.fetch(name)
-          coder ? IDENTIFYING.include?(coder) : [nil, :uuid].include?(type(name))
+          coder ? IDENTIFYING.include?(coder) || integer?(name) : [nil, :uuid].include?(type(name))
         end
 
         # @return [Object] the value as Sequel returns it
@@ -240,7 +241,10 @@ module Castellan
           converted = !conversion(column).nil?
           return converted ? :json : :text if JSON_TYPES.include?(column[:db_type])
 
-          converted ? PLAIN[column[:type]] : :text
+          return :text unless converted
+
+          # Sequel's schema calls numeric(10,0) an integer, and its conversion returns a BigDecimal
+          column[:type] == :integer && column[:oid] == NUMERIC ? :decimal : PLAIN[column[:type]]
         end
 
         def conversion(column)
