@@ -25,8 +25,7 @@ module Castellan
     MOST_REQUESTS = 2_000
     MOST_REPEATED = 200 # queries of an endpoint; the others take more steps
     MOST_VIEWERS = 4_000 # entries in memory, each with the values of one viewer in one document
-    UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
-    private_constant :LONGEST_SHAPE, :SPLICED, :UUID, :MOST_REQUESTS, :MOST_REPEATED, :MOST_VIEWERS
+    private_constant :LONGEST_SHAPE, :SPLICED, :MOST_REQUESTS, :MOST_REPEATED, :MOST_VIEWERS
 
     # @param store [Object] see {Store.for}
     # @param versions [#current] see {Versions}
@@ -153,7 +152,7 @@ module Castellan
     def version_of_rows(table, column, value, kind, adapter)
       return if elsewhere?(adapter.model)
 
-      counted = column && adapter.dialect.name == :postgres && (value.is_a?(Integer) || (value.is_a?(String) && UUID.match?(value)))
+      counted = column && adapter.dialect.name == :postgres && (value.is_a?(Integer) || (value.is_a?(String) && Rows::Ids::UUID.match?(value)))
       return versions(kind).current([Versions::Dependency.new(table, by: column.to_s, value: value)]) if counted
 
       versions(kind).current(whole_table(table))

@@ -69,6 +69,14 @@ module Castellan
         end
       end
 
+      # @param type [Class]
+      # @return [Object, nil] the innermost observer of this type
+      def innermost(type)
+        recording = current
+        recording = recording.parent until recording.nil? || recording.observer.is_a?(type)
+        recording&.observer
+      end
+
       # @return [Rows::Together, false, nil] the document that this fiber renders; false if its records load
       #   associations one by one, nil if it renders no document
       def together = Thread.current[TOGETHER]

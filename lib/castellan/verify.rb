@@ -24,11 +24,7 @@ module Castellan
     end
 
     # @return [Verification, nil] the innermost open verification
-    def self.current
-      recording = Recording.current
-      recording = recording.parent until recording.nil? || recording.observer.is_a?(Verification)
-      recording&.observer
-    end
+    def self.current = Recording.innermost(Verification)
 
     # Renders a document now, because after the block it can no longer be compared.
     def self.rendered(value)

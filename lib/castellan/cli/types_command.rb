@@ -28,8 +28,7 @@ module Castellan
       end
 
       def print_types(file)
-        Doctor::Application.boot(file, environment: @environment)
-        Rails.application.eager_load! if defined?(Rails) && Rails.respond_to?(:application) && Rails.application
+        Rails.application.eager_load! if Doctor::Application.boot(file, environment: @environment).rails?
         resources = Resource.subclasses.flat_map { |resource| [resource, *resource.descendants] } # loaded with the first subclass
         definitions = resources.select(&:name).sort_by(&:name).map(&:definition)
         raise Castellan::Error, "the application has no resources" if definitions.empty?

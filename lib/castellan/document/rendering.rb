@@ -19,11 +19,10 @@ module Castellan
       # placeholders the checksums of its pieces, see {Cache::SplicedGzip}.
       Written = Struct.new(:body, :blanks, :found, :key, :made_ms, :sums, :tag, :until_ms, :stored)
 
-      UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
       NO_BYTES = ""
       NO_VALUES = [].freeze
       NO_CODINGS = [].freeze
-      private_constant :UUID, :NO_BYTES, :NO_VALUES, :NO_CODINGS
+      private_constant :NO_BYTES, :NO_VALUES, :NO_CODINGS
 
       class << self
         # @param given [Object] the argument of `Resource.document`: a scope, records, `:all` or nil
@@ -36,6 +35,13 @@ module Castellan
           return RecordsRendering.of_records(definition, adapter, given, **around) if records?(definition, given, request, id)
 
           new(definition, narrow(definition, adapter, given, scopes), adapter: adapter, id: id, **around)
+        end
+
+        # OpenSSL's SHA-256 is faster, if the application has loaded it.
+        # @return [String] the ETag of bytes that are not cached
+        def digest(body)
+          bytes = defined?(OpenSSL::Digest) ? OpenSSL::Digest.digest("SHA256", body) : Digest::SHA256.digest(body)
+          %("#{[bytes].pack("m0").tr("+/", "-_")[0, 32]}")
         end
 
         private
@@ -450,7 +456,7 @@ module Castellan
       end
 
       def plain_etag
-        return digest if key.nil? || changeable?
+        return Rendering.digest(body) if key.nil? || changeable?
 
         return @keeper.etag(served_key, tag) if plan.holes.empty?
 
@@ -498,12 +504,6 @@ module Castellan
 
       def scopes_sql
         Rows::PlanScopes.of(plan, adapter).sql(scopes) + order_sql
-      end
-
-      # OpenSSL's SHA-256 is faster, if the application has loaded it.
-      def digest
-        bytes = defined?(OpenSSL::Digest) ? OpenSSL::Digest.digest("SHA256", body) : Digest::SHA256.digest(body)
-        %("#{[bytes].pack("m0").tr("+/", "-_")[0, 32]}")
       end
 
       def object(member, value)
@@ -595,7 +595,7 @@ module Castellan
       def possible_ids
         id = Rows::Ids.text(@id) or return []
         column = definition.id_column
-        column.is_a?(Symbol) && adapter.types.database_type(column) == "uuid" && !UUID.match?(id.to_s) ? [] : [id]
+        column.is_a?(Symbol) && adapter.types.database_type(column) == "uuid" && !Rows::Ids::UUID.match?(id.to_s) ? [] : [id]
       end
     end
   end

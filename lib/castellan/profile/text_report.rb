@@ -6,6 +6,8 @@ module Castellan
     #
     #   puts TextReport.new(result).to_s
     class TextReport
+      include Figures
+
       MOST = 10 # of each list
       MOST_LINES = 3 # of each statement
 
@@ -55,10 +57,10 @@ module Castellan
       def memory
         return [] unless (memory = @result.memory)
 
-        ["#{Figures.bytes(memory[:total_allocated_bytes])} in #{counted(memory[:total_allocated], "object")} allocated, " \
-         "#{Figures.bytes(memory[:total_retained_bytes])} in #{Figures.count(memory[:total_retained])} retained"] +
+        ["#{bytes(memory[:total_allocated_bytes])} in #{counted(memory[:total_allocated], "object")} allocated, " \
+         "#{bytes(memory[:total_retained_bytes])} in #{count(memory[:total_retained])} retained"] +
           memory[:by_line].first(MOST).map do |row|
-            format("%10s %9s objects  %s", Figures.bytes(row[:allocated_bytes]), Figures.count(row[:allocated]), row[:name])
+            format("%10s %9s objects  %s", bytes(row[:allocated_bytes]), count(row[:allocated]), row[:name])
           end
       end
 
@@ -73,9 +75,6 @@ module Castellan
           format("%6.1f %%  %s", weight * 100.0 / profile["endValue"], frames[index].values_at("name", "file", "line").compact.join(":"))
         end
       end
-
-      def duration(nanoseconds) = Figures.duration(nanoseconds)
-      def counted(number, noun) = Figures.counted(number, noun)
     end
   end
 end

@@ -12,6 +12,8 @@ module Castellan
     #
     # See https://developers.cloudflare.com/cache/how-to/purge-cache/purge-by-tags/.
     class Cloudflare
+      include ShortInspect # without the token
+
       MOST_TAGS = 100 # in one request
       private_constant :MOST_TAGS
 
@@ -27,10 +29,6 @@ module Castellan
         @fields = { "authorization" => "Bearer #{token}", "content-type" => "application/json" }
         @requests = Requests.new(url, seconds: timeout)
       end
-
-      # Without the token.
-      # @return [String]
-      def inspect = "#<#{self.class}>"
 
       # @param tags [Array<String>]
       # @raise [Error] if Cloudflare does not accept the purge

@@ -11,6 +11,8 @@ module Castellan
     #
     # See https://www.fastly.com/documentation/reference/api/purging/.
     class Fastly
+      include ShortInspect # without the token
+
       MOST_KEYS = 256 # in one request
       private_constant :MOST_KEYS
 
@@ -29,10 +31,6 @@ module Castellan
         @fields["fastly-soft-purge"] = "1" if soft
         @requests = Requests.new(url, seconds: timeout)
       end
-
-      # Without the token.
-      # @return [String]
-      def inspect = "#<#{self.class}>"
 
       # @param tags [Array<String>]
       # @raise [Error] if Fastly does not accept the purge

@@ -167,21 +167,11 @@ module Castellan
       # members, or by columns that only hidden members write.
       # @param hidden [Hash{Definition => Array<Symbol>}] the members that are hidden from the viewer
       # @return [Array<String>]
-      def open_filters(hidden = NOTHING)
-        return filters.keys & types.map { |type| type.open_filters(hidden) }.reduce(:&) if several_tables?
-
-        names, closed = closed(hidden)
-        filters.reject { |name, by| names.include?(name.to_sym) || closed.call(by) }.keys
-      end
+      def open_filters(hidden = NOTHING) = all_open(hidden, &:filters)
 
       # @param hidden see {#open_filters}
       # @return [Array<String>] the names of sorts that reveal nothing hidden
-      def open_sorts(hidden = NOTHING)
-        return sorts.keys & types.map { |type| type.open_sorts(hidden) }.reduce(:&) if several_tables?
-
-        names, closed = closed(hidden)
-        sorts.reject { |name, by| names.include?(name.to_sym) || closed.call(by) }.keys
-      end
+      def open_sorts(hidden = NOTHING) = all_open(hidden, &:sorts)
 
       # @return [Array<String>] the filters that every viewer may use, for texts that do not depend on the viewer
       def filters_of_all = open_filters(own_conditional_names)
@@ -196,6 +186,14 @@ module Castellan
       end
 
       protected
+
+      # @yieldreturn [Hash] the definition's filters or sorts
+      def all_open(hidden, &declared)
+        return yield(self).keys & types.map { |type| type.all_open(hidden, &declared) }.reduce(:&) if several_tables?
+
+        names, closed = closed(hidden)
+        yield(self).reject { |name, by| names.include?(name.to_sym) || closed.call(by) }.keys
+      end
 
       # @return [Array<Symbol, Array<Symbol>>] the columns that only these members write
       def columns_of_only(names)

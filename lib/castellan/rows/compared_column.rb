@@ -19,7 +19,6 @@ module Castellan
       WHOLE = /\A[+-]?\d{1,19}\z/
       NUMBER = /\A[+-]?\d{1,100}(?:\.\d{1,100})?\z/
       FLOAT = /\A[+-]?\d{1,100}(?:\.\d{1,100})?(?:[eE][+-]?\d{1,3})?\z/
-      UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
       DATE = /\A\d{4}-\d\d-\d\d\z/
       TIME = /\A\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?\z/
       YEARS = (1..9999)
@@ -37,11 +36,11 @@ module Castellan
         float: ["a number", ->(text) { ComparedColumn.float(text) }],
         boolean: ["true or false", ->(text) { text == "true" if %w[true false].include?(text) }],
         text: ["text", ->(text) { text }],
-        uuid: ["a UUID", ->(text) { text if UUID.match?(text) }],
+        uuid: ["a UUID", ->(text) { text if Ids::UUID.match?(text) }],
         date: ["a date such as 2026-01-31", ->(text) { ComparedColumn.date(text) }],
         datetime: ["a time such as 2026-01-31T12:00:00Z", ->(text) { ComparedColumn.time(text) }]
       }.freeze
-      private_constant :Parameter, :WHOLE, :NUMBER, :FLOAT, :UUID, :DATE, :TIME, :YEARS, :ESCAPED, :MOST_STARS, :ORDERED, :UNORDERED, :KINDS
+      private_constant :Parameter, :WHOLE, :NUMBER, :FLOAT, :DATE, :TIME, :YEARS, :ESCAPED, :MOST_STARS, :ORDERED, :UNORDERED, :KINDS
 
       def self.date(text)
         date = Date.iso8601(text) if DATE.match?(text)

@@ -19,7 +19,7 @@ module Castellan
       LARGEST = (2**63) - 1
       UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
       LARGEST_OF = { "bigint" => LARGEST, "integer" => (2**31) - 1, "smallint" => (2**15) - 1 }.freeze
-      private_constant :CLOCK, :CLOCK_ALONE, :LARGEST, :UUID, :LARGEST_OF
+      private_constant :CLOCK, :CLOCK_ALONE, :LARGEST, :LARGEST_OF
 
       module_function
 

@@ -22,7 +22,7 @@ module Castellan
       FAR = /:.*[+-](?:1[6-9]|2\d)(?::?\d\d)?\z/ # a zone that PostgreSQL refuses
       BYTES = { "smallint" => 2, "integer" => 4 }.freeze
       REALS = { "real" => (7.1e-46..3.4028235e38), "double precision" => (5.0e-324..17_976_931_348_623_157 * (10**292)) }.freeze
-      private_constant :Term, :OPERATORS, :OPPOSITE, :INFINITE, :UNUSUAL, :UNUSUAL_YEAR, :HOURS, :FAR, :BYTES, :REALS
+      private_constant :Term, :OPERATORS, :INFINITE, :UNUSUAL, :UNUSUAL_YEAR, :HOURS, :FAR, :BYTES, :REALS
 
       # @param sort [Array<(Symbol, Symbol), (Array<Symbol>, Symbol)>] see {Plan::Request#sort}
       def initialize(definition, adapter, sort, scopes)

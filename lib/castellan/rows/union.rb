@@ -23,8 +23,7 @@ module Castellan
         end
       end
       COLUMNS = 4 # the type, the id, the key as a number, the key as text
-      BOTH = { asc: :desc, desc: :asc }.freeze
-      private_constant :Part, :COLUMNS, :BOTH
+      private_constant :Part, :COLUMNS
 
       # @param types [Array<#definition, #adapter, #narrowed, #request, #scopes>] see {Document::Rendering}
       def initialize(types)
@@ -121,7 +120,7 @@ module Castellan
         directions = [*@directions, @last, @last, @last]
         columns = [*(COLUMNS...(COLUMNS + @directions.size)), 0, 2, 3]
         columns.zip(directions).map { |column, direction|
-          "castellan_#{column} #{(reversed ? BOTH.fetch(direction) : direction).upcase}"
+          "castellan_#{column} #{(reversed ? Keyset::OPPOSITE.fetch(direction) : direction).upcase}"
         }.join(", ")
       end
     end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "bigdecimal"
+
 module Castellan
   module Serialize
     # Formats decimals like `BigDecimal#to_s("F")`, from their string, so that no digit changes.
@@ -21,30 +23,15 @@ module Castellan
 
         source = value.to_s
         parts = NUMBER.match(source)
-        return positional(parts) if parts && !"#{parts[2]}#{parts[3]}".empty?
+        return plain(*parts.captures) if parts && !"#{parts[2]}#{parts[3]}".empty?
 
         raise Unwritable.new(source.match?(/\A-?(nan|inf)/i) ? :finite : :decimal, value)
       end
 
-      def positional(parts)
-        whole, fraction = shift(parts[2].to_s, parts[3].to_s, parts[4].to_i)
-        whole = whole.sub(/\A0+(?=\d)/, "")
-        fraction = fraction.sub(/0+\z/, "")
-        "#{"-" if parts[1] == "-"}#{whole.empty? ? "0" : whole}.#{fraction.empty? ? "0" : fraction}"
+      def plain(sign, whole, fraction, exponent)
+        BigDecimal("#{sign}0#{whole}.#{fraction}0e#{exponent.to_i}").to_s("F")
       end
-
-      def shift(whole, fraction, exponent)
-        return [whole, fraction] if exponent.zero?
-
-        digits = whole + fraction
-        point = whole.size + exponent
-        return ["", "0" * -point + digits] if point <= 0
-
-        digits = digits.ljust(point, "0")
-        [digits[0, point], digits[point..]]
-      end
-
-      private_class_method :positional, :shift
+      private_class_method :plain
     end
   end
 end

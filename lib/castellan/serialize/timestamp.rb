@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "date"
+
 module Castellan
   module Serialize
     # Formats dates and times as ISO 8601, times in UTC with milliseconds, like ActiveSupport.
@@ -16,8 +18,7 @@ module Castellan
       ZONE = /(?: ?UTC|Z|([+-])(\d\d)(?::?(\d\d)(?::?(\d\d))?)?)?\z/
       MOMENT = /#{DAY}(?:#{CLOCK})?#{ZONE}/
       DATE = /#{DAY}(?:\z|#{CLOCK})/
-      MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31].freeze
-      private_constant :DAY, :CLOCK, :ZONE, :MOMENT, :DATE, :MONTH_DAYS
+      private_constant :DAY, :CLOCK, :ZONE, :MOMENT, :DATE
 
       module_function
 
@@ -60,14 +61,7 @@ module Castellan
         "#{shifted.strftime("%Y-%m-%dT%H:%M:%S")}.#{fraction}Z"
       end
 
-      def day?(found)
-        month = found[3].to_i
-        month.between?(1, 12) && found[4].to_i.between?(1, last_day(found[2].to_i, month))
-      end
-
-      def last_day(year, month)
-        month == 2 && (year % 4).zero? && (year % 100 != 0 || (year % 400).zero?) ? 29 : MONTH_DAYS[month - 1]
-      end
+      def day?(found) = Date.valid_date?(*found.values_at(2, 3, 4).map(&:to_i), Date::GREGORIAN)
 
       def clock?(found)
         found[5].nil? || (found[5] < "24" && found[6] < "60" && found[7] < "60")
@@ -80,7 +74,7 @@ module Castellan
         found[9] == "-" ? -seconds : seconds
       end
 
-      private_class_method :date_text, :datetime_text, :written, :day?, :last_day, :clock?, :offset_seconds
+      private_class_method :date_text, :datetime_text, :written, :day?, :clock?, :offset_seconds
     end
   end
 end

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "digest/sha2"
-
 module Castellan
   module Serve
     # Serves related resources, `/posts/1/author`, and linkage, `/posts/1/relationships/author`. Frozen.
@@ -45,12 +43,6 @@ module Castellan
         respond(env, JSON.parse(document.to_json).dig("data", "relationships", relationship.key) || nothing)
       end
 
-      # @param body [String] linkage
-      # @return [String]
-      def self.etag(body)
-        %("#{Digest::SHA256.base64digest(body)[0, 32].tr("+/", "-_")}")
-      end
-
       # @raise [BadRequest] 404
       def absent(id)
         raise BadRequest.new("there is no #{@definition.type} with the id #{ClientText.shown(id, 100).inspect}", status: 404,
@@ -88,7 +80,7 @@ module Castellan
 
       def respond(env, document)
         body = JSON.generate(document)
-        etag = self.class.etag(body)
+        etag = Document::Rendering.digest(body)
         headers = { "etag" => etag, **@endpoint.policy }
         return [304, headers, []] if HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) == :not_modified
 

@@ -134,7 +134,7 @@ module Castellan
         end
 
         etags = [@documents.document(env, viewer, id, keeper: nil).etag]
-        etags << Related.etag(JSON.generate(linkage_of(viewer, id, relationship))) if relationship
+        etags << Document::Rendering.digest(JSON.generate(linkage_of(viewer, id, relationship))) if relationship
         wanted = etags.map { |etag| HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) }
         return record if env["HTTP_IF_MATCH"] ? wanted.include?(:proceed) : wanted.all?(:proceed)
 

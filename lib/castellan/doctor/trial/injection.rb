@@ -24,13 +24,7 @@ module Castellan
 
         class << self
           # @return [Injection, nil] the injection of the current thread
-          def current
-            return if @running.zero?
-
-            recording = Recording.current
-            recording = recording.parent until recording.nil? || recording.observer.is_a?(self)
-            recording&.observer
-          end
+          def current = (Recording.innermost(self) unless @running.zero?)
 
           # Counts running injections, so that the hooks return early without one.
           def running

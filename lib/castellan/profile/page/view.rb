@@ -16,6 +16,8 @@ module Castellan
       #   end
       #   HelloView.new(root: "/castellan").to_s # => "<!DOCTYPE html>…"
       class View
+        include Figures
+
         # @param names [Array<String>] template files in this folder, without ".html.erb"
         # @param takes [String] the parameters of the generated methods
         def self.template(*names, takes: "")
@@ -151,12 +153,6 @@ module Castellan
         def request_line(result)
           "#{result.method} #{result.path}#{"?#{result.query}" unless result.query.to_s.empty?}"
         end
-
-        def duration(nanoseconds) = Figures.duration(nanoseconds)
-        def bytes(number) = Figures.bytes(number)
-        def count(number) = Figures.count(number)
-        def counted(number, noun) = Figures.counted(number, noun)
-        def share(part, whole) = Figures.share(part, whole)
       end
     end
   end
