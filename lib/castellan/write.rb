@@ -44,11 +44,8 @@ module Castellan
       return models.writer?(relationship.association_name) && relationship.block.nil? if relationship
 
       attribute = definition.attributes[name]
-      if attribute.nil? || attribute.source != :path
-        models.writer?(attribute&.source == :column ? attribute.columns.first : name)
-      else
-        false
-      end
+      column = attribute&.own_column
+      (column || attribute&.source != :path) && models.writer?(column || name)
     end
     private_class_method :check_key!, :writer?
   end

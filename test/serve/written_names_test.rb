@@ -30,6 +30,14 @@ class WrittenNamesTest < Minitest::Test
     page false
   end
 
+  class RenamedResource < Castellan::Resource
+    model Report
+    type "reports"
+    attribute :hits, from: "views_count"
+    attribute :shown_hits, from: "views_count"
+    writable :hits
+  end
+
   def setup
     DATABASE[:reports].delete
     3.times { |number| Report.create(views_count: number, owner_id: number) }
@@ -67,7 +75,26 @@ class WrittenNamesTest < Minitest::Test
     assert_includes error.message, "page size: nil"
   end
 
+  # `from:` of one step names a column of the own table: as writable as under its own name.
+  def test_an_attribute_with_another_name_than_its_column_is_written_by_that_name
+    report = Report.first
+    hits = ->(value) { change(report, hits: value) }
+    assert_equal [200, 7], hits.call(7).then { |status, body| [status, body.dig("data", "attributes", "hits")] }
+    assert_equal 7, report.refresh.views_count
+    status, body = hits.call("many")
+    assert_equal [422, "/data/attributes/hits"], [status, body["errors"].first.dig("source", "pointer")]
+    assert_equal 403, change(report, shown_hits: 1).first
+  end
+
   private
+
+  def change(report, **attributes)
+    data = { type: "reports", id: report.id.to_s, attributes: attributes }
+    app = Castellan.app { resource RenamedResource }
+    response = Rack::MockRequest.new(app).patch("/reports/#{report.id}", input: JSON.generate(data: data),
+                                                                         "CONTENT_TYPE" => "application/vnd.api+json")
+    [response.status, JSON.parse(response.body)]
+  end
 
   def ask(resource, query)
     response = Rack::MockRequest.new(Castellan.app { resource resource }).get("/reports?#{query.gsub("[", "%5B").gsub("]", "%5D")}")

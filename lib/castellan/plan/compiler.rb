@@ -7,10 +7,12 @@ module Castellan
       def initialize(definition, request)
         @definition = definition
         @request = request
+        @included = {}.compare_by_identity
       end
 
       # @return [FetchPlan]
       def call
+        note_included([@definition, *@definition.types], @request.include) if @request.format == :json_api
         root = @definition.several_types? ? of_types : node(@definition, @request.include, "")
         FetchPlan.new(root: root, format: @request.format, signature: @request.signature,
                       for_viewers: root.each.any? { |node| node.definition.for_viewers? })
@@ -55,14 +57,29 @@ module Castellan
         end
       end
 
+      # A record may be found at several places (include=owner.students.owner) and is written once, as at one of them.
+      # So if a `lazy:` relationship is included anywhere, all records of the type have its linkage (JSON:API 1.1,
+      # "Compound Documents": full linkage).
+      def note_included(definitions, tree)
+        definitions.each do |definition|
+          definition.relationships.each_value do |relationship|
+            below = tree[relationship.name] or next
+            @included[relationship] = true
+            note_included(relationship.definitions, below)
+          end
+        end
+      end
+
+      def data?(relationship, below) = !below.nil? || !relationship.lazy? || @included.key?(relationship)
+
       # JSON:API 1.1, "Relationships": a relationship object has linkage, links or meta.
       def member?(relationship, below)
-        !below.nil? || !relationship.lazy? || relationship.links.any? || !relationship.meta.nil?
+        data?(relationship, below) || relationship.links.any? || !relationship.meta.nil?
       end
 
       def edge(relationship, below, written, path)
         nodes = relationship.definitions.map { |definition| below && node(definition, below, path) }
-        data = !below.nil? || !relationship.lazy?
+        data = data?(relationship, below)
         return Node::Edge.new(relationship, nil, written, data, nodes.freeze) if relationship.polymorphic?
 
         Node::Edge.new(relationship, nodes.first, written, data)

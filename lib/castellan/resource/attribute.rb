@@ -23,6 +23,12 @@ module Castellan
         freeze
       end
 
+      # @return [Symbol, nil] the column of the row that the attribute writes as it is, perhaps under another name
+      #   (`from: "views_count"`); nil if it is no column of the own table
+      def own_column
+        columns.first if source == :column || (source == :path && path.empty?)
+      end
+
       # @return [Array<Symbol, Array<Symbol>>] the attribute's columns, in the form of {ColumnPath#key}
       def column_keys
         Array(columns).map { |column| path.empty? ? column : [*path, column] }

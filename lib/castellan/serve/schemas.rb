@@ -78,7 +78,7 @@ module Castellan
       private
 
       def column(definition, attribute)
-        attribute.source == :column ? type(definition, attribute.columns.first) : ANYTHING
+        attribute.own_column ? type(definition, attribute.own_column) : ANYTHING
       end
 
       # The type is unknown if the table cannot be read, or the model is not one of an ORM.

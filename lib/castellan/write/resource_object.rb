@@ -88,8 +88,7 @@ module Castellan
           if name.nil? || @definition.relationships.key?(name)
             refuse_unknown(at, key, "attribute", @definition.attributes)
           elsif allowed?(name, at)
-            attribute = @definition.attributes[name]
-            column = attribute&.source == :column ? attribute.columns.first : name
+            column = @definition.attributes[name]&.own_column || name
             [column, checked(column, value, at)]
           end
         end

@@ -235,7 +235,7 @@ module Castellan
         definition.attributes.each_value do |attribute|
           pointer = "#{prefix}/attributes/#{attribute.key}"
           found[attribute.name.to_s] = pointer
-          found[attribute.columns.first.to_s] = pointer if attribute.source == :column
+          found[attribute.own_column.to_s] ||= pointer if attribute.own_column
         end
         definition.relationships.each_value do |relationship|
           names = [relationship.name, relationship.association_name, *models.foreign_keys(relationship.association_name)]
