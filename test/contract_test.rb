@@ -131,6 +131,10 @@ class ContractTest < Minitest::Test
     assert_respond_to ActiveRecord, :query_transformers
   end
 
+  def test_active_record_builds_the_statement_of_a_relation_in_a_method_of_its_own_file
+    assert_match %r{/active_record/relation/query_methods\.rb\z}, ActiveRecord::Relation.instance_method(:build_arel).source_location.first
+  end
+
   def test_active_record_translates_a_driver_s_error_in_one_method
     assert_equal %i[req req req], ActiveRecord::ConnectionAdapters::AbstractAdapter.instance_method(:translate_exception_class).parameters.map(&:first)
   end

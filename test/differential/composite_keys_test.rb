@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "rack"
+require "rack/mock"
 require_relative "../rows/active_record_world"
 require_relative "paged_dataset"
 
@@ -93,6 +95,85 @@ end
 class CompositeKeysOnPostgresTest < Minitest::Test
   include CompositeKeysContract
   include ActiveRecordWorld::OnPostgres
+end
+
+# Rails' own convention, `primary_key: %i[shop_id id]`: `id` of such a record is the whole key, and not the column of that name.
+class CompositeKeysWithIdTest < Minitest::Test
+  include ActiveRecordWorld::OwnWorld
+  include ActiveRecordWorld::OnSqlite
+
+  module World
+    FOREIGN = ActiveRecord.version < Gem::Version.new("7.2") ? :query_constraints : :foreign_key
+
+    def self.of(base)
+      base.connection.create_table(:orders, primary_key: %i[shop_id id]) { |table|
+        table.integer :shop_id
+        table.integer :id
+        table.string :state
+      }
+      base.connection.create_table(:order_lines) { |table| table.integer(:shop_id) && table.integer(:order_id) }
+      order = CompositeKeysWithIdTest.const_set(:Order, Class.new(base) { self.table_name = "orders" })
+      line = CompositeKeysWithIdTest.const_set(:Line, Class.new(base) { self.table_name = "order_lines" })
+      order.has_many :lines, class_name: line.name, FOREIGN => %i[shop_id order_id]
+      line.belongs_to :order, class_name: order.name, FOREIGN => %i[shop_id order_id]
+      [order, line]
+    end
+  end
+
+  def setup
+    @orders, @lines = world
+    @lines.delete_all
+    @orders.delete_all
+    [[1, 1], [2, 1]].each { |key| @orders.create!(id: key, state: "new") }
+    @line = @lines.create!(order: @orders.find([2, 1]))
+  end
+
+  def test_the_id_is_read_from_the_columns
+    assert_equal(%w[1_1 2_1], data("/orders").map { |object| object["id"] })
+    assert_equal [2, "2_1"], data("/orders/2_1").then { |object| [object["attributes"]["number"], object["id"]] }
+  end
+
+  def test_the_record_is_found_by_its_relationship
+    assert_equal "2_1", data("/lines/#{@line.id}")["relationships"]["order"]["data"]["id"]
+    assert_equal "2_1", data("/lines/#{@line.id}/order")["id"]
+  end
+
+  def test_it_is_written_and_linked
+    changed = { "data" => { "type" => "orders", "id" => "1_1", "attributes" => { "state" => "sent" } } }
+    assert_equal %w[1_1 sent], data("/orders/1_1", "PATCH", changed).then { |object| [object["id"], object["attributes"]["state"]] }
+    linked = { "data" => { "type" => "lines", "relationships" => { "order" => { "data" => { "type" => "orders", "id" => "1_1" } } } } }
+    assert_equal "1_1", data("/lines", "POST", linked)["relationships"]["order"]["data"]["id"]
+  end
+
+  private
+
+  def data(path, method = "GET", body = nil)
+    @app ||= application(@orders, @lines)
+    response = Rack::MockRequest.new(@app).request(method, path, input: body ? JSON.generate(body) : "",
+                                                                 "CONTENT_TYPE" => "application/vnd.api+json")
+    JSON.parse(response.body)["data"] || flunk(response.body)
+  end
+
+  def application(order, line)
+    orders = resource(order, "orders") do
+      attributes :state
+      attribute(:number, columns: %i[id shop_id]) { |row| row.id * row.shop_id }
+      writable :state
+    end
+    lines = resource(line, "lines") do
+      belongs_to :order, resource: orders
+      writable :order
+    end
+    Castellan.app { [orders, lines].each { |one| resource one } }
+  end
+
+  def resource(of, name, &block)
+    Class.new(Castellan::Resource) do
+      model of
+      type name
+      class_exec(&block)
+    end
+  end
 end
 
 # The same for a model of Sequel.

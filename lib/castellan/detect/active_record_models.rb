@@ -64,8 +64,23 @@ module Castellan
           false # the scope can only be evaluated inside of a request
         end
 
+        # A preload of a :through association whose scope has no condition reads the target alone, so an order by another
+        # table of the path raises: closure_tree orders `self_and_ancestors` by the generations of its hierarchies.
         # @return [Boolean] whether the library preloads the association at all
-        def preloads?(_link) = true
+        def preloads?(link)
+          reflection = link.model.reflect_on_association(link.name)
+          scope = reflection.scope
+          return true unless reflection.through_reflection? && link.target && scope&.arity&.zero?
+
+          declared = link.target.unscoped.instance_exec(&scope)
+          named = declared.to_sql.gsub(/'[^']*'/, "").scan(/(\w+)["`]?\./).flatten
+          declared.where_clause.any? || declared.joins_values.any? || (named - link.target.table_name.split(".")).empty?
+        rescue StandardError
+          true # the scope can only be evaluated inside of a request
+        end
+
+        # @return [String] why {#preloads?} is false
+        def not_preloaded = "its order names a table that a preload does not join"
 
         # @param tree [Hash] `{ posts: { comments: {} } }`
         # @return [String] "preload(posts: :comments)"

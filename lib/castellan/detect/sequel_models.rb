@@ -53,6 +53,9 @@ module Castellan
         # `dataset:` and no `eager_loader:`.
         def preloads?(link) = link.model.association_reflection(link.name)[:allow_eager] != false
 
+        # @return [String] why {#preloads?} is false
+        def not_preloaded = "it is declared with allow_eager: false, instance_specific: or dataset:"
+
         def preload(tree) = "eager(#{Preload.arguments(tree)})"
 
         # `each` ignores `eager`; `all` does not.

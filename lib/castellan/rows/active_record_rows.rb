@@ -34,8 +34,15 @@ module Castellan
         model.default_scopes.any? || !::ActiveRecord::Base.is_a?(model.method(:default_scope).owner)
       end
 
-      # @return [Boolean] whether a default scope or STI hides rows of the model's table
-      def self.hides_rows?(model) = default_scope?(model) || model.finder_needs_type_condition?
+      # @return [Boolean] whether a default scope, STI or a rewritten statement hides rows of the model's table
+      def self.hides_rows?(model) = default_scope?(model) || model.finder_needs_type_condition? || rewritten?
+
+      # A gem that replaces `build_arel` may add what no value of a relation shows: activerecord-multi-tenant adds
+      # the current tenant. Then only the SQL of a relation identifies its rows.
+      # @return [Boolean]
+      def self.rewritten?
+        !::ActiveRecord::Relation.instance_method(:build_arel).source_location&.first.to_s.start_with?(LIBRARY)
+      end
 
       # Uses the connection that the caller holds, so that the caller's transaction applies; otherwise leases
       # one for the block. Before ActiveRecord 7.2 the connection stays leased.
@@ -75,13 +82,14 @@ module Castellan
         freeze
       end
 
+      LIBRARY = "#{File.dirname(::ActiveRecord.method(:gem_version).source_location.first)}/".freeze
       DIALECTS = { "SQLite" => :sqlite, "PostgreSQL" => :postgres, "PostGIS" => :postgres }.freeze
       EXACT = %w[BINARY C POSIX].freeze # collations
       PADDED = /\A(?:character|bpchar)(?:\(|\z)/ # PostgreSQL's char(n), padded with blanks that comparisons ignore
       KEY_BYTES = 4
       NO_CLASSES = [].freeze
       GIVES_BACK = ::ActiveRecord::ConnectionHandling.method_defined?(:with_connection)
-      private_constant :DIALECTS, :EXACT, :PADDED, :KEY_BYTES, :NO_CLASSES, :GIVES_BACK
+      private_constant :LIBRARY, :DIALECTS, :EXACT, :PADDED, :KEY_BYTES, :NO_CLASSES, :GIVES_BACK
 
       # @!group Checking declarations
 

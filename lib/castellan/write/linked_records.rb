@@ -129,7 +129,15 @@ module Castellan
 
     # @return [String] the id in documents
     def self.id_of(definition, record)
-      [*definition.id_column].map { |column| record.public_send(column) }.join("_")
+      key_of(definition, record).join("_")
+    end
+
+    # @return [Array<Object>] the values of the id's columns
+    def self.key_of(definition, record)
+      [*definition.id_column].map do |column|
+        value = record.public_send(column)
+        column == :id && value.is_a?(Array) ? record.id_value : value # ActiveRecord's `id` of a composite key is the whole key
+      end
     end
   end
 end

@@ -216,7 +216,7 @@ module Castellan
       end
 
       def identified?(record)
-        values = Array(definition.id_column).map { |name| record.public_send(name) }
+        values = Write.key_of(definition, record)
         values.none?(&:nil?) && values != [""]
       end
 

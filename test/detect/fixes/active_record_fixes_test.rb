@@ -37,6 +37,25 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_nil only_finding(unit(pens, "pen.troughs.where(full: true).last.id", "end")).fix
   end
 
+  # As closure_tree declares `self_and_ancestors`.
+  def test_a_through_association_that_is_ordered_by_its_path_is_not_preloaded
+    ordered = [["zoo_animals.name", nil], ["zoo_meals.id", "add .preload(:ordered_meals)"]]
+    ordered.each do |column, fix|
+      World::Keeper.has_many :ordered_meals, -> { order(Arel.sql(column)) }, through: :animals, source: :meals
+      finding = only_finding(unit(KEEPERS, "keeper.ordered_meals.map(&:id)", "end"))
+      if fix
+        assert_includes finding.fix, fix
+      else
+        assert_raises(ActiveRecord::StatementInvalid) { World::Keeper.preload(:ordered_meals).to_a }
+        assert_includes finding.fix_refused, "its order names a table that a preload does not join"
+      end
+    end
+  ensure
+    World::Keeper._reflections.delete(:ordered_meals)
+    World::Keeper._reflections.delete("ordered_meals")
+    World::Keeper.clear_reflections_cache
+  end
+
   def test_nested_associations_are_one_call_at_the_root
     work = unit(KEEPERS, "[keeper.badge.id,", "keeper.animals.map do |animal|", "[animal.meals.map { |meal| meal.feeder.name },",
                 "animal.tricks.map(&:id)]", "end]", "end")

@@ -60,7 +60,7 @@ module Castellan
           if @parent.site.nil? then "the #{parents} were loaded where no line of the application was running"
           elsif missing?
             "only the #{Words.plural(@one.link.model)} among the #{Words.plural(loaded)} have #{@one.link.name}: load them apart"
-          elsif (link = barred) then "#{link} cannot be preloaded: it is declared with allow_eager: false, instance_specific: or dataset:"
+          elsif (link = barred) then "#{link} cannot be preloaded: #{models.not_preloaded}"
           elsif lazy? then "the #{parents} are loaded at #{places} by a method that preloads nothing"
           end
         end

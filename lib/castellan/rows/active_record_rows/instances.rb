@@ -73,6 +73,13 @@ module Castellan
 
         private
 
+        # With a composite primary key, `id` returns the whole key, and not the column of that name.
+        def value(record, name)
+          return super unless name == :id && record.is_a?(::ActiveRecord::Base) && record.class.composite_primary_key?
+
+          record._read_attribute("id")
+        end
+
         def own?(record, association) = @model.equal?(record.class) && !@model.reflect_on_association(association).nil?
 
         def named(model, name, records)

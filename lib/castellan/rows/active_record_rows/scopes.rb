@@ -16,6 +16,7 @@ module Castellan
           model = adapter.model
           @all = model.unscoped if !ActiveRecordRows.hides_rows?(model) && OF_LIBRARY.all? { |name| library?(model.method(name)) }
           @inherits_no_scope = model.base_class?
+          @rewritten = ActiveRecordRows.rewritten?
           super(adapter, Array(model.primary_key).map(&:to_sym))
         end
 
@@ -62,7 +63,7 @@ module Castellan
         end
 
         # (see Rows::Scopes#bound)
-        def bound(scope) = ScopeIdentity.of(scope.is_a?(Ids::Chosen) ? scope.relation : scope)
+        def bound(scope) = (ScopeIdentity.of(scope.is_a?(Ids::Chosen) ? scope.relation : scope) unless @rewritten)
 
         # (see Rows::Scopes#constant_identity)
         def constant_identity
@@ -103,7 +104,7 @@ module Castellan
 
         # @return [Boolean] whether {#select_by_ids_sql} is constant; with STI,
         #   loading a subclass changes the SQL
-        def constant_by_ids? = !model.finder_needs_type_condition?
+        def constant_by_ids? = !model.finder_needs_type_condition? && !@rewritten
 
         # @return [Boolean] whether a default scope or STI hides rows of the table
         def hide_rows? = ActiveRecordRows.hides_rows?(model)
