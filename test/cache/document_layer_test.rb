@@ -13,6 +13,22 @@ class CacheDocumentLayerTest < Minitest::Test
     def respond_to_missing?(...) = @memory.respond_to?(...)
   end
 
+  # A shared store that writes one lease and then does not answer.
+  class UnansweredStore < SharedStore
+    attr_reader :failure
+
+    def initialize(failure)
+      super()
+      @failure = failure
+    end
+
+    def write_multi(entries, **options)
+      written = @memory.write_multi(entries, **options)
+      failure, @failure = @failure, nil
+      failure ? failure.call : written
+    end
+  end
+
   def test_a_miss_computes_once_and_a_hit_does_not
     calls = 0
     layer = documents
@@ -203,6 +219,16 @@ class CacheDocumentLayerTest < Minitest::Test
     end
     assert_operator lines, :>, 20, "the last of them are after the end"
     assert_equal [false], left.uniq
+  end
+
+  # A process that waits for a lease would wait for ten seconds.
+  def test_a_lease_whose_answer_does_not_arrive_is_released
+    [-> { throw :interrupted }, -> { raise Castellan::StoreError, "no answer" }].each do |failure|
+      store = UnansweredStore.new(failure)
+      catch(:interrupted) { documents(store: store, log: ->(_line) {}).fetch("k") { "bytes" } }
+      assert_nil store.failure
+      assert_empty store.read_multi(%w[k:lease])
+    end
   end
 
   def test_an_invalid_lifetime_raises_at_once

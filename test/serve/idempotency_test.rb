@@ -187,6 +187,19 @@ class IdempotencyInMemoryTest < Minitest::Test
     assert_refused 409, post(TAG)
   end
 
+  # The client sends the request again, as the 503 says, and must not get a 409 for a minute.
+  def test_a_key_whose_answer_does_not_arrive_can_be_sent_again
+    [-> { throw :interrupted }, -> { raise Castellan::StoreError, "no answer" }].each do |failure|
+      unanswered = Class.new(SimpleDelegator) do
+        define_method(:write_multi) { |entries, **options| super(entries, **options).tap { (once, failure = failure, nil) && once&.call } }
+      end
+      @app = build(unanswered.new(@store))
+      catch(:interrupted) { assert_equal 503, post(TAG).status }
+      assert_equal [0, 201], [count, post(TAG).status]
+      setup
+    end
+  end
+
   def test_a_block_distinguishes_viewers
     models = Journal.active_record(:sqlite).models
     by_claims = lambda do |&block|

@@ -5,6 +5,8 @@ require "objspace"
 require_relative "store_contract"
 
 class MemoryStoreTest < Minitest::Test
+  class Interruption < StandardError; end
+
   include StoreContract
 
   def test_the_least_recently_used_value_is_evicted_first
@@ -107,6 +109,18 @@ class MemoryStoreTest < Minitest::Test
     assert_equal 0, store.bytesize
   end
 
+  def test_an_interrupt_anywhere_leaves_no_bytes_counted
+    left = (1..60).map do |step|
+      store = small(18)
+      keys = Array.new(20) { |i| "k#{i}" }
+      2.times { keys.each { |key| store.write_multi({ key => "v" * 90 }) && store.read_multi(keys) } }
+      interrupted_at(step) { store.write_multi({ "new" => "v" * 90 }) }
+      store.delete_multi([*keys, "new"])
+      store.bytesize
+    end
+    assert_equal [0], left.uniq
+  end
+
   def test_an_invalid_size_raises
     [0, -1, 1.5, nil, "64"].each do |wrong|
       error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::MemoryStore.new(max_bytesize: wrong) }
@@ -116,6 +130,16 @@ class MemoryStoreTest < Minitest::Test
   end
 
   private
+
+  # Interrupts this thread, as Thread#raise of another one does, before the given line of the store that runs.
+  def interrupted_at(number, &block)
+    file = Castellan::Store::MemoryStore.instance_method(:write_multi).source_location.first
+    seen = 0
+    trace = TracePoint.new(:line) { |point| Thread.current.raise(Interruption) if point.path == file && (seen += 1) == number }
+    trace.enable(target_thread: Thread.current, &block)
+  rescue Interruption
+    nil
+  end
 
   def store = @store ||= Castellan::Store::MemoryStore.new(max_bytesize: 4 * 1024 * 1024)
   def small(entries) = Castellan::Store::MemoryStore.new(max_bytesize: entries * 300)

@@ -159,17 +159,11 @@ module Castellan
 
         lease = "#{key}:lease"
         token = SecureRandom.hex(8)
-        case @store.acquire(lease, token, ttl: @lease_ttl)
-        when nil then yield
-        when false then otherwise.call || yield
-        else holding(lease, token) { yield }
-        end
-      end
-
-      def holding(lease, token)
-        yield
+        taken = :unknown # an interrupt may arrive when the store has the lease
+        taken = @store.acquire(lease, token, ttl: @lease_ttl)
+        taken == false ? otherwise.call || yield : yield
       ensure
-        @store.compare_and_delete(lease, token)
+        @store.compare_and_delete(lease, token) if taken
       end
 
       # @param than [Entry, nil] an entry to replace before it expires

@@ -56,12 +56,21 @@ module Castellan
         body = body(env) or return yield
         name = name(key, viewer)
         lease = RUNNING + fingerprint(env, body) + SecureRandom.bytes(16)
-        return again(name, lease[1, FINGERPRINT]) unless write(name, lease, LEASE, if_absent: true)
+        return again(name, lease[1, FINGERPRINT]) unless take(name, lease)
 
         perform(name, lease) { yield }
       end
 
       private
+
+      # Without an answer (it is late, or an interrupt arrives) the store may have the lease; nothing is written yet.
+      def take(name, lease)
+        taken = write(name, lease, LEASE, if_absent: true)
+        answered = true
+        taken
+      ensure
+        forget(name, lease) unless answered
+      end
 
       def perform(name, lease)
         response = yield

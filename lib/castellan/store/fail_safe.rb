@@ -85,7 +85,12 @@ module Castellan
       # @return [Boolean, nil] nil if the store fails, so that the caller does not wait for a lease that is
       #   not held
       def acquire(key, token, ttl:)
-        guard(nil) { @store.write_multi({ key => token }, ttl: ttl, if_absent: true).any? }
+        guard(nil) do
+          @store.write_multi({ key => token }, ttl: ttl, if_absent: true).any?
+        rescue StoreError
+          compare_and_delete(key, token) # its answer may only be late
+          raise
+        end
       end
 
       def compare_and_delete(key, token)

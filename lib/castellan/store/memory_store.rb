@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../uninterrupted"
+
 module Castellan
   module Store
     # Stores bytes in this process, up to a limit, as a segmented LRU. The default.
@@ -45,7 +47,7 @@ module Castellan
       # @return [Hash{String => String}] found values, binary and frozen
       def read_multi(keys)
         found = {}
-        @mutex.synchronize do
+        synchronize do
           now = Clock.monotonic_ns
           keys.each do |key|
             next unless (entry = @protected[key] || @probation[key])
@@ -78,7 +80,7 @@ module Castellan
       # @return [Array<String>] the keys that were written
       def write_multi(entries, ttl: nil, if_absent: false)
         Store.check_ttl(ttl)
-        @mutex.synchronize do
+        synchronize do
           now = Clock.monotonic_ns
           expires_ns = expiry(ttl, now)
           entries.filter_map { |key, bytes| key if write(key, bytes, expires_ns, if_absent, now) }
@@ -87,7 +89,7 @@ module Castellan
 
       # @param keys [Array<String>]
       def delete_multi(keys)
-        @mutex.synchronize { keys.each { |key| delete(key) } }
+        synchronize { keys.each { |key| delete(key) } }
         nil
       end
 
@@ -95,7 +97,7 @@ module Castellan
       # @return [Integer] new value; the amount if the counter was missing or not a number
       def increment(key, amount = 1, ttl: nil)
         Store.check_ttl(ttl)
-        @mutex.synchronize do
+        synchronize do
           now = Clock.monotonic_ns
           entry = live(key, now)
           value = (entry ? entry.bytes.to_i : 0) + amount
@@ -106,7 +108,7 @@ module Castellan
 
       # @return [Boolean] whether the value was `token`, and was deleted
       def compare_and_delete(key, token)
-        @mutex.synchronize do
+        synchronize do
           entry = live(key, Clock.monotonic_ns)
           return false unless entry && entry.bytes == token.b
 
@@ -122,17 +124,17 @@ module Castellan
 
       # @return [Integer] bytes in use, with keys and OVERHEAD
       def bytesize
-        @mutex.synchronize { @bytesize }
+        synchronize { @bytesize }
       end
 
       # @return [Integer] number of entries, including expired ones
       def size
-        @mutex.synchronize { @probation.size + @protected.size }
+        synchronize { @probation.size + @protected.size }
       end
 
       # Deletes all entries.
       def clear
-        @mutex.synchronize do
+        synchronize do
           [@probation, @protected].each(&:clear)
           @bytesize = @protected_bytesize = 0
         end
@@ -140,6 +142,12 @@ module Castellan
       end
 
       private
+
+      # Without interrupts: one between a change and its bytes would leave them counted for ever, and in the end
+      # there would be nothing left to evict.
+      def synchronize(&)
+        Uninterrupted.call { @mutex.synchronize(&) }
+      end
 
       def expiry(ttl, now) = ttl && (now + (ttl * 1_000_000_000).to_i)
 
