@@ -326,6 +326,48 @@ class RailtieTest < Minitest::Test
     assert_equal ['[["0,", 0], ["1,", 1], ["2,", 2]]', '["0,1,2,", "hit"]', '[nil, "stale"]'], output.lines.last(3).map(&:chomp)
   end
 
+  LIVE = {
+    "app/controllers/articles_controller.rb" => <<~RUBY
+      class ArticlesController < ActionController::Base
+        include ActionController::Live
+
+        def index
+          expires_in 5.minutes, public: true
+          response.headers["Content-Length"] = "8"
+          response.stream.write("half")
+          raise "lost" if FAILS[0]
+
+          response.stream.write("half")
+        ensure
+          response.stream.close
+        end
+
+        def show
+          http_cache_forever(public: true) do
+            send_stream(filename: "a.txt") do |stream|
+              stream.write("half")
+              raise "lost" if FAILS[0]
+            end
+          end
+        end
+      end
+      FAILS = [true]
+    RUBY
+  }.freeze
+
+  # Rails closes the stream of both in the same way, and deletes Content-Length.
+  def test_the_http_cache_stores_no_live_stream_of_an_action_that_failed
+    output = run_app(<<~RUBY, files: LIVE)
+      LibraryApp.config.castellan.http_cache = true
+      boot
+      Rails.application.routes.draw { resources :articles, only: %i[index show] }
+      failed = %w[/articles /articles/1].map { |path| [get(path).body, get(path)["cache-status"][/hit|miss/]] }
+      FAILS[0] = false
+      p failed, %w[/articles /articles/1].map { |path| [get(path).body, get(path)["cache-status"][/hit|miss/]] }
+    RUBY
+    assert_equal ['[["half", "miss"], ["half", "miss"]]', '[["halfhalf", "hit"], ["half", "hit"]]'], output.lines.last(2).map(&:chomp)
+  end
+
   FORMATS = {
     "app/controllers/articles_controller.rb" => <<~RUBY
       class ArticlesController < ActionController::Base

@@ -55,6 +55,7 @@ require_relative "http_cache/parts"
 require_relative "http_cache/reuse"
 require_relative "http_cache/reply"
 require_relative "http_cache/teed_body"
+require_relative "http_cache/live_streams"
 require_relative "http_cache/origin"
 require_relative "http_cache/invalidation"
 require_relative "http_cache/refreshes"
@@ -138,6 +139,7 @@ module Castellan
       @unshared = BoundedCache.new(limit: 10_000)
       @refreshes = Refreshes.new
       HTTPCache.register(self, @storage)
+      LiveStreams.watch
     rescue ArgumentError => error
       raise ConfigurationError, "Castellan::HTTPCache: #{error.message}"
     end

@@ -269,6 +269,15 @@ class HTTPCacheStoringTest < Minitest::Test
     end
   end
 
+  # Copying a long body would double the memory of the request.
+  def test_a_body_in_memory_longer_than_max_body_is_not_copied
+    chunks = ["x" * 6, "y" * 5]
+    cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.dup, chunks] }, max_body: 10)
+    _status, headers, body = cache.call(Rack::MockRequest.env_for("http://example.org/"))
+    assert_nil headers["cache-status"][/stored/]
+    assert_equal chunks.map(&:object_id), body.to_ary.map(&:object_id)
+  end
+
   def test_a_date_is_added_where_it_is_missing_or_invalid
     [{}, { "date" => "yesterday" }].each do |fields|
       world = Castellan::CachedApplication.new { [200, FRESH.merge(fields), ["x"]] }

@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "rack/conditional_get"
+require "rack/deflater"
 require "support/cache_rows"
 
 # RFC 9111 §4.3: validation; §4.3.2: conditions that the cache evaluates; §4.3.5: HEAD.
@@ -292,6 +294,23 @@ class HTTPCacheValidationTest < Minitest::Test
       other = world.get("/", { "Foo" => "1", "Bar" => "2" })
       assert_equal updated ? ["foo", true, "1"] : ["new", false, nil], [other.body, other.hit?, other["x-new"]]
     end
+  end
+
+  # Rack::Deflater adds Accept-Encoding to the Vary of the responses that it compresses, but not to that of a 304.
+  def test_compressed_content_stays_with_its_readers_after_a_304_with_another_vary
+    page = Rack::ConditionalGet.new(lambda { |_env|
+      [200, { "content-type" => "text/plain", "cache-control" => "max-age=60", "vary" => "Accept", "etag" => '"a"' }, ["x" * 500]]
+    })
+    deflater = Rack::Deflater.new(page)
+    world = Castellan::CachedApplication.new { |env| deflater.call(env) }
+    2.times do
+      assert_equal "gzip", world.get("/", { "Accept-Encoding" => "gzip" })["content-encoding"]
+      world.later(61)
+    end
+    assert_equal %w[304], [world.get("/", { "Accept-Encoding" => "gzip" }).note[/fwd-status=(\d+)/, 1]]
+    plain = world.get("/", { "Accept-Encoding" => "identity" })
+    assert_equal [nil, "x" * 500], [plain["content-encoding"], plain.body]
+    assert_equal "Accept, Accept-Encoding", world.get("/", { "Accept-Encoding" => "gzip" })["vary"]
   end
 
   def test_a_304_with_vary_leaves_no_response_that_varies_on_less

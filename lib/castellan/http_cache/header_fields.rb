@@ -74,12 +74,20 @@ module Castellan
         fields.reject { |name, _| UNSTORED.include?(name) || named.include?(name) || without.include?(name) || name.start_with?("rack.") }
       end
 
+      # Keeps the names in the stored Vary, on which the content still depends: Rack::Deflater adds Accept-Encoding only
+      # where it compresses, so not to a 304.
       # @param stored [Hash] fields of a stored response
       # @param fields [Hash] of a 304
       # @return [Hash] the updated fields (RFC 9111 §3.2)
       def updated(stored, fields)
-        stored.merge(storable(fields, KEPT))
+        all = stored.merge(storable(fields, KEPT))
+        left_out = list(stored["vary"]).reject { |name| list(all["vary"]).any? { |other| other.casecmp?(name) } }
+        left_out.empty? ? all : all.merge("vary" => [*list(all["vary"]), *left_out].join(", "))
       end
+
+      # @return [Array<String>] the names in a Vary
+      def list(value) = combined(value).to_s.split(/[\s,]+/).reject(&:empty?)
+      private_class_method :list
     end
   end
 end

@@ -300,12 +300,14 @@ module Castellan
       end
 
       def buffered(received)
-        content = read(received)
-        received.body = content.empty? ? [] : [content]
+        received.body = read(received)
         policy = policy(received, received.status, received.fields, session: received.session?) # which the body may have used
-        return not_stored(received, policy) if content.bytesize > @options.max_body || !policy.storable? || !complete?(received, content)
+        # A long body is not copied.
+        return not_stored(received, policy) if received.body.sum(&:bytesize) > @options.max_body || !policy.storable?
 
-        after(received, policy, store(received, policy, content))
+        content = joined(received.body)
+        received.body = content.empty? ? [] : [content]
+        complete?(received, content) ? after(received, policy, store(received, policy, content)) : not_stored(received, policy)
       end
 
       # @return [Fetched]
@@ -317,10 +319,13 @@ module Castellan
         Fetched.new(conditional(received, shared.stored, "; stored"), shared, received.status)
       end
 
+      def joined(chunks)
+        chunks.each_with_object(String.new) { |chunk, content| content << chunk.b }.freeze
+      end
+
+      # @return [Array<String>]
       def read(received)
-        content = String.new
-        received.body.to_ary.each { |chunk| content << chunk.b } # to_ary closes the body (Rack specification)
-        content.freeze
+        received.body.to_ary # which closes the body (Rack specification)
       rescue StandardError
         received.close
         raise
@@ -342,6 +347,7 @@ module Castellan
       # Incomplete responses are not stored (RFC 9111 §3.3), nor those of which the length is invalid.
       def complete?(received, content)
         return false if received.status == 206 && Parts.position(received.fields)[1] != content.bytesize
+        return false if LiveStreams.failed?(received.request.env)
 
         length = received.fields["content-length"]
         length.nil? || (Array(length).size == 1 && size(received) == content.bytesize)
