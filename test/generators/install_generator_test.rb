@@ -65,6 +65,14 @@ class InstallGeneratorTest < Minitest::Test
     end
   end
 
+  def test_it_works_where_base_connection_is_disallowed
+    with_app({ "app/resources/post_resource.rb" => CACHED }) do |run, dir|
+      run.call("ActiveRecord::Base.connection_handler.clear_active_connections!; " \
+               "ActiveRecord.try(:permanent_connection_checkout=, :disallowed); generate")
+      assert_includes one(dir, "add_castellan_versions"), "castellan_versions :posts, :tags, :users\n"
+    end
+  end
+
   def test_without_a_cached_resource_there_is_no_migration
     with_app do |run, dir|
       assert_includes run.call("generate"), "no resource declares `cache :exact` yet"

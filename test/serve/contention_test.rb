@@ -86,6 +86,21 @@ module ContentionContract
     end
   end
 
+  # A thread without an executor keeps its connection, whose session the server ends, as with each restart.
+  def test_a_write_after_one_whose_connection_was_lost_is_answered
+    patch = -> { send_data("PATCH", "/posts/1", type: "posts", id: "1", attributes: { title: "Again" }).first.status }
+    assert_equal 200, patch.call
+    pid = journal.rows("SELECT pg_backend_pid() AS pid").first["pid"]
+    @statement = "SELECT pg_terminate_backend(#{pid})"
+    assert_equal 503, patch.call
+    @statement = nil
+    assert_equal 200, patch.call
+    pid = journal.rows("SELECT pg_backend_pid() AS pid").first["pid"]
+    other { |connection| connection.exec("SELECT pg_terminate_backend(#{pid})") }
+    assert_includes [200, 503], patch.call
+    assert_equal 200, patch.call
+  end
+
   # The session ends during COMMIT, so the server cannot know whether the data is written.
   def test_a_request_whose_commit_was_lost_is_not_performed_again
     journal.run("CREATE OR REPLACE FUNCTION leave() RETURNS trigger LANGUAGE plpgsql AS " \

@@ -17,7 +17,9 @@ class HitsTest < Minitest::Test
     self.abstract_class = true
   end
 
-  class Author < Record; end
+  class Author < Record
+    has_many :letters
+  end
 
   class Letter < Record
     belongs_to :author
@@ -46,6 +48,20 @@ class HitsTest < Minitest::Test
     filter :title
     filter(:of) { |letters, names, viewer| letters.where(viewer_id: viewer, title: names) }
     page size: 3, max_size: 9
+    cache :exact
+  end
+
+  class SignerResource < Castellan::Resource
+    model Author
+    type "signers"
+    has_many :signed, resource: "HitsTest::SignedResource", from: :letters
+    cache :exact
+  end
+
+  class SignedResource < Castellan::Resource
+    model Letter
+    type "signed"
+    belongs_to :author, resource: SignerResource
     cache :exact
   end
 
@@ -338,6 +354,18 @@ class HitsTest < Minitest::Test
     assert_includes get("letters").last, "Written"
     Letter.where(id: 2).delete_all
     assert_equal [404, 404], [get("letters/2"), get("own/2", viewer: 2)].map(&:first)
+  end
+
+  # Each such request has an endpoint of its own, with the record whose relationship it is.
+  def test_a_request_for_related_resources_leaves_nothing_in_memory
+    app = Castellan.app { [SignedResource, SignerResource].each { |one| resource one } }
+    count = lambda do |times|
+      times.times { |number| assert_equal 200, Rack::MockRequest.new(app).get("/#{%w[signed/2/author signers/2/signed][number % 2]}").status }
+      GC.start
+      ObjectSpace.each_object(Castellan::Serve::Endpoint).count
+    end
+    before = count.call(4)
+    assert_operator count.call(60), :<, before + 20
   end
 
   def test_neither_another_keeper_nor_another_revision_is_hit

@@ -133,7 +133,7 @@ module Castellan
 
       # Runs the block in the caller's transaction, or in a new one where all statements see the same rows.
       def snapshot(&block)
-        return yield if model.connection_pool.active_connection? && model.connection.transaction_open?
+        return yield if model.connection_pool.active_connection?&.transaction_open?
 
         model.transaction(**(dialect.name == :postgres ? { isolation: :repeatable_read } : {}), &block)
       end

@@ -61,8 +61,9 @@ module Castellan
       # @param frame [Frame] the members around the data
       # @param owner [Hash{String => Array<String>}, nil] for the related resources of a record: its table, and
       #   the tags of {Purge} that are sent when it changes; nil if they are unknown
+      # @param once [Boolean] whether it serves one request; remembered for others, it would keep their records in memory
       # @raise [ConfigurationError] if a fixed parameter is invalid
-      def initialize(resource, path:, scope:, asked:, authenticated:, frame: Frame.new, owner: NO_OWNER)
+      def initialize(resource, path:, scope:, asked:, authenticated:, frame: Frame.new, owner: NO_OWNER, once: false)
         @resource = resource
         @owner = owner
         @frame = frame
@@ -79,10 +80,10 @@ module Castellan
         @framed = @json_api && frame.any?
         @type = @json_api ? HTTP::Negotiation::JSON_API : "application/json"
         @negotiation = HTTP::Negotiation.new(types: [@type])
-        @hits = hits if resource.definition.caching && @around.empty? && frame.purge.nil?
+        @hits = hits if resource.definition.caching && @around.empty? && frame.purge.nil? && !once
         @parameters = BoundedCache.new
         check
-        @types = several_tables? ? [].freeze : @resource.definition.types.map { |type| endpoint_of(type, asked) }.freeze
+        @types = several_tables? ? [].freeze : @resource.definition.types.map { |type| endpoint_of(type, asked, once) }.freeze
         freeze
       end
 
@@ -112,7 +113,7 @@ module Castellan
       # @return [Endpoint] with the same authentication
       def related(resource, path, scope, id)
         Endpoint.new(resource, path: path, scope: ->(_viewer) { scope }, asked: {}, authenticated: @authenticated, frame: @frame,
-                               owner: @frame.purge ? owner(id) : NO_OWNER)
+                               owner: @frame.purge ? owner(id) : NO_OWNER, once: true)
       end
 
       # @param id [String, nil]
@@ -373,11 +374,11 @@ module Castellan
         [parameters, @resource.document(scope, viewer: viewer, id: id || :all, query: parameters.request, keeper: keeper, **@around)]
       end
 
-      def endpoint_of(type, asked)
+      def endpoint_of(type, asked, once)
         reached = type.reachable.map(&:type)
         fields = asked[:fields]&.select { |name, _| reached.include?(name.to_s) }
         Endpoint.new(type.resource, path: @path, scope: ->(viewer) { scope_of(type, viewer) }, authenticated: @authenticated, frame: @frame,
-                                    asked: { **asked.slice(:representation, :format), fields: fields }.compact)
+                                    asked: { **asked.slice(:representation, :format), fields: fields }.compact, once: once)
       end
 
       # @return [Object] the relation or dataset of one type that the viewer may see; :all without a scope

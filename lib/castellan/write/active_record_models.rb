@@ -122,7 +122,7 @@ module Castellan
 
       # Raises if the database does not respond.
       def ping
-        model.connection.select_value("SELECT 1")
+        connection.select_value("SELECT 1")
       end
 
       # @return [String, nil] why reads cannot use a replica
@@ -146,13 +146,13 @@ module Castellan
 
       # @return [String] the current position in the primary's write-ahead log
       def position
-        model.uncached { model.connection.select_value(POSITION) }
+        model.uncached { connection.select_value(POSITION) }
       end
 
       # @param position [String] see {#position}
       # @return [Boolean] whether the replica has replayed the log to this position; true on a primary
       def replayed?(position)
-        model.uncached { model.connection.select_value(format(REPLAYED, model.connection.quote(position))) }
+        model.uncached { connection.select_value(format(REPLAYED, connection.quote(position))) }
       end
 
       # @return [Boolean] whether both models are in the same database
@@ -163,7 +163,7 @@ module Castellan
       # Rolls back unless the block returns. ActiveRecord's own `transaction` would commit if `Timeout` leaves
       # the block by `throw`.
       def transaction
-        connection = model.connection
+        connection = self.connection
         transaction = connection.begin_transaction
         finished = false
         result = yield
@@ -176,22 +176,27 @@ module Castellan
         raise
       ensure
         roll_back(connection, nil) if transaction && !finished && connection.current_transaction.equal?(transaction)
+        discard_lost(connection) if connection && !finished && (transaction.nil? || lost?(error))
       end
 
       # @return [Boolean] whether a transaction is open; {Transaction.run} uses it to detect one of its caller
       def in_transaction?
-        model.connection.transaction_open?
+        connection.transaction_open?
       end
 
       # @param constraint [String, nil] the name of a unique index
       # @return [Array<String>] the columns of the index
       def index_columns(constraint)
-        model.connection.indexes(model.table_name).find { |index|
+        connection.indexes(model.table_name).find { |index|
           index.name == constraint
         }.then { |index| Array(index&.columns).map(&:to_s) }
       end
 
       private
+
+      # Keeps the connection until the request ends. Since 7.2, applications may disallow `model.connection`
+      # (`permanent_connection_checkout`).
+      def connection = model.respond_to?(:lease_connection) ? model.lease_connection : model.connection
 
       # ActiveRecord wraps types (encrypted, normalized).
       def serialized?(type)
@@ -212,6 +217,17 @@ module Castellan
       # A connection that was lost during COMMIT is discarded, because ActiveRecord would not open it again for this thread.
       def give_up(connection, transaction, error)
         error.is_a?(::ActiveRecord::ConnectionFailed) ? connection.throw_away! : roll_back(connection, transaction)
+      end
+
+      # A thread without an executor keeps its connection, and ActiveRecord opens none again whose driver's connection was
+      # used: BEGIN would fail in each further request. A caller's transaction ends with the caller.
+      def discard_lost(connection)
+        connection.throw_away! unless connection.transaction_open?
+      end
+
+      # ActiveRecord counts a lost connection as a successful rollback.
+      def lost?(error)
+        error.is_a?(::ActiveRecord::ConnectionFailed) || error.is_a?(::ActiveRecord::ConnectionNotEstablished)
       end
 
       # If the rollback fails, discards the connection, which ends the transaction.

@@ -47,15 +47,17 @@ module Castellan
       def lines
         @lines ||= begin
           by = cached.flat_map { |resource| resource.definition.caching.by }.uniq
-          connection = ::ActiveRecord::Base.connection
-          groups = tables.group_by do |table|
-            [(by & connection.columns(table).map(&:name)) | viewer_columns(table), notified.include?(table)]
-          end
+          groups = tables.group_by { |table| [(by & column_names(table)) | viewer_columns(table), notified.include?(table)] }
           groups.map do |(columns, notify), names|
             [*names.map { |table| table.match?(/\A[a-z_]\w*\z/) ? ":#{table}" : table.inspect },
              *("by: %i[#{columns.join(" ")}]" if columns.any?), *("notify: true" if notify)].join(", ")
           end
         end
+      end
+
+      # Not `Base.connection`, which applications may disallow (`permanent_connection_checkout`).
+      def column_names(table)
+        ::ActiveRecord::Base.connection_pool.with_connection { |connection| connection.columns(table).map(&:name) }
       end
 
       # @return [Array<String>] the tables of cached documents, with and without includes, that have no
