@@ -20,6 +20,8 @@ module Castellan
   # recording to the thread: `recording = Recording.current; Thread.new { Recording.resume(recording) { … }
   # }`.
   class Recording
+    # The owner of statements that a cache store sends, see {read}.
+    STORE = :store
     KEY = :castellan_recording
     TOGETHER = :castellan_together
     INHERITED = Fiber.respond_to?(:[])
@@ -53,7 +55,7 @@ module Castellan
       # Runs a block as a read of an association, to which the statements in the block then belong. Calls
       # `enter(owner, association)` and `leave` of the observers.
       # @param owner [Class, Symbol] the class that declares the association; {Instrument::PRELOAD} for the
-      #   statements of a preload
+      #   statements of a preload, {STORE} for those of a store
       # @param association [Symbol, nil]
       # @return [Object] the result of the block
       def read(owner, association)

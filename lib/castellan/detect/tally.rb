@@ -260,8 +260,10 @@ module Castellan
         @written[nil] + (tables.size == 1 ? @written[tables.first] : tables.sum { |table| @written[table] })
       end
 
-      # @return [Group, nil] nil past MOST_SHAPES
+      # @return [Group, nil] nil past MOST_SHAPES, and for the statements of a cache store
       def group_of(text)
+        return if @owner.equal?(Recording::STORE)
+
         key = text.shape.key
         alike = @groups[key] || (@groups.size < MOST_SHAPES ? @groups[key] = [] : return)
         text.group = alike.find { |group| group.through?(@owner, @association) } ||

@@ -3,6 +3,7 @@
 require "active_support"
 require "active_support/cache"
 require "digest/sha2"
+require_relative "../recording"
 
 module Castellan
   module Store
@@ -109,9 +110,10 @@ module Castellan
         "~#{[Digest::SHA256.digest(key)].pack('m0').tr('+/', '-_')}"
       end
 
-      # Rescues StandardError, because cache libraries have no common error class.
+      # Rescues StandardError, because cache libraries have no common error class. Solid Cache sends statements, which
+      # are not the application's: the second look before a document is computed would be a repeated query.
       def guard(&block)
-        Store.within(@deadline, &block)
+        Recording.read(Recording::STORE, nil) { Store.within(@deadline, &block) }
       rescue StoreError => error
         raise StoreError, "ActiveSupportStore: #{error.message}"
       rescue StandardError => error
