@@ -145,6 +145,29 @@ class CompositeKeysWithIdTest < Minitest::Test
     assert_equal "1_1", data("/lines", "POST", linked)["relationships"]["order"]["data"]["id"]
   end
 
+  def test_no_column_of_a_hidden_relationship_is_filtered_or_sorted_by
+    orders = resource(@orders, "orders") { attributes :state }
+    hiding = resource(@lines, "lines") do
+      belongs_to :order, resource: orders, if: ->(viewer) { viewer == 1 }
+      filter :shop_id, :order_id
+      sort :shop_id
+    end
+    [{ "filter" => { "shop_id" => "2" } }, { "filter" => { "order_id" => "1" } }, { "sort" => "shop_id" }].each do |query|
+      assert_raises(Castellan::BadRequest) { hiding.render(query: query, viewer: 2) }
+      assert_includes hiding.render(query: query, viewer: 1), %("id":"#{@line.id}")
+    end
+  end
+
+  def test_a_column_of_the_id_is_filtered_by_although_a_hidden_relationship_has_it
+    @orders.belongs_to :shop, class_name: @lines.name
+    lines = resource(@lines, "lines") { attributes :order_id }
+    shown = resource(@orders, "orders") do
+      belongs_to :shop, resource: lines, if: ->(viewer) { viewer == 1 }
+      filter :shop_id
+    end
+    assert_includes shown.render(query: { "filter" => { "shop_id" => "2" } }, viewer: 2), '"id":"2_1"'
+  end
+
   private
 
   def data(path, method = "GET", body = nil)

@@ -58,6 +58,23 @@ class ActiveRecordLoadsTest < Minitest::Test
     assert_equal "#{COUNTS}, 3 afterwards, without an event", counted(first + WORLD + LOADS)
   end
 
+  # As the patch of rack-mini-profiler does. Rails 7.1 lacks the number of rows in its event, so we hook `log` there.
+  ALIASED = <<~RUBY
+    require "castellan/detect"
+    require "active_record"
+    Castellan::Detect.production(sample: 1.0)
+    ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    class ActiveRecord::ConnectionAdapters::AbstractAdapter
+      alias_method :log_without_another, :log
+      def log(...) = log_without_another(...)
+    end
+    puts ActiveRecord::Base.connection.select_value("SELECT 7")
+  RUBY
+
+  def test_another_gem_may_alias_the_adapters_log_after_the_subscription
+    assert_equal "7", counted(ALIASED)
+  end
+
   private
 
   def counted(program)

@@ -500,6 +500,28 @@ module PolymorphicTypesContract
     assert_equal [%w[cars 1], %w[trucks 2], %w[makers 1], nil], related
     assert_equal({ "type" => "trucks", "id" => "2" }, get("/remarks/2/relationships/subject").last["data"])
   end
+
+  def test_preloads_may_name_an_association_of_a_subclass
+    @garage::Car.belongs_to :own_maker, class_name: @garage::Maker.name, foreign_key: :maker_id, optional: true
+    vehicle = @garage::Vehicle
+    served = Class.new(Castellan::Resource) do
+      model vehicle
+      type "vehicles"
+      attribute(:maker, preloads: :own_maker) { |car| car.own_maker&.name }
+    end
+    assert_includes served.render(@garage::Car.where(id: 1)), '"id":"1","attributes":{"maker":null}'
+  end
+
+  def test_the_type_of_a_hidden_subject_is_not_filtered_by
+    hiding = Class.new(@garage::RemarkResource) do
+      belongs_to :subject, resource: %w[VehicleResource MakerResource], if: ->(viewer) { viewer == 1 }
+      filter :subject_type, :subject_id
+    end
+    [{ "subject_type" => @garage::Maker.polymorphic_name }, { "subject_id" => "1" }].each do |filter|
+      assert_raises(Castellan::BadRequest) { hiding.render(query: { "filter" => filter }, viewer: 2) }
+      assert_includes hiding.render(query: { "filter" => filter }, viewer: 1), '"type":"remarks","id":"3"'
+    end
+  end
 end
 
 %i[sqlite postgres].each do |database|

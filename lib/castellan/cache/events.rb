@@ -23,7 +23,7 @@ module Castellan
         Recording.current&.watches_spans? || subscribed?
       end
 
-      # @param layer [Symbol] :document, :form, :fetch or :http
+      # @param layer [Symbol] :document, :form, :validator, :fetch or :http
       # @param outcome [Symbol]
       # @param started_ns [Integer] monotonic
       # @param bytes [Integer, nil] number of bytes

@@ -73,7 +73,7 @@ module Castellan
           return true unless reflection.through_reflection? && link.target && scope&.arity&.zero?
 
           declared = link.target.unscoped.instance_exec(&scope)
-          named = declared.to_sql.gsub(/'[^']*'/, "").scan(/(\w+)["`]?\./).flatten
+          named = declared.to_sql.gsub(/'[^']*'/, "").scan(/([a-z_]\w*)["`]?\./i).flatten
           declared.where_clause.any? || declared.joins_values.any? || (named - link.target.table_name.split(".")).empty?
         rescue StandardError
           true # the scope can only be evaluated inside of a request

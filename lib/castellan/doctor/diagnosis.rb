@@ -56,7 +56,7 @@ module Castellan
 
       def warnings
         comparable = "  NOT COMPARABLE with other measurements: code is reloaded between requests, which takes time; " \
-                     "measure with --env production"
+                     "measure with --env production, and with config.enable_reloading = false there"
         left_out = "  INCOMPLETE: #{@reached}; left out: #{@examination.left_out} and what follows it"
         [*(comparable unless @comparable), *(left_out if @examination.left_out)]
       end

@@ -125,8 +125,7 @@ module Castellan
         computed!(attribute.condition&.by_row, "#{what}, if:", attribute.location)
         adapter = attribute.path.reduce(@adapter) { |level, name| to_one!(level, name, what, attribute.location) }
         attribute.columns&.each { |column| column!(adapter, column, what, attribute.location) }
-        preloaded = attribute.preloads.to_a.flat_map { |name| name.is_a?(Hash) ? name.keys : [*name] }
-        preloaded.each { |name| association!(@adapter, name.to_sym, "#{what}, preloads", attribute.location) }
+        preloads!(attribute, what)
         Rows::PlanScopes.resources_along(@definition, @adapter, attribute.path, location: attribute.location)
       end
 
@@ -163,6 +162,14 @@ module Castellan
         end
       end
 
+      # With single table inheritance, a subclass may declare the association.
+      def preloads!(attribute, what)
+        return if attribute.preloads.to_a.empty? || @adapter.types.inheritance_column
+
+        names = attribute.preloads.flat_map { |name| name.is_a?(Hash) ? name.keys : [*name] }
+        names.each { |name| association!(@adapter, name.to_sym, "#{what}, preloads", attribute.location) }
+      end
+
       def relationship!(relationship)
         what = "#{relationship.macro} #{relationship.name.inspect}"
         around!(relationship, what)
@@ -176,7 +183,7 @@ module Castellan
                  relationship.location)
         end
         named!(relationship, what, association)
-        @foreign_keys[association.name] = association.owner_key if association.macro == :belongs_to
+        @foreign_keys[association.name] = association.foreign_keys if association.macro == :belongs_to
         relationship.definitions.each { |definition| same_table!(relationship, what, association, definition) }
       end
 

@@ -65,6 +65,9 @@ module Castellan
         end
       end
 
+      ADAPTERS = %w[postgresql sqlite3 mysql2 trilogy].freeze
+      private_constant :ADAPTERS
+
       # For the adapters before 7.2, whose event has no number of rows: adds it while a profile is recorded.
       # Statements of `load_async` run in another thread and get none.
       module Rows
@@ -106,7 +109,7 @@ module Castellan
           Instrument.prepend(Preloads, ActiveRecord::Relation)
           Instrument.prepend(Records, ActiveRecord::Querying)
           Instrument.prepend(Joins, associations::JoinDependency)
-          Instrument.prepend(Rows, ActiveRecord::ConnectionAdapters::AbstractAdapter) if ActiveRecord.version < Gem::Version.new("7.2")
+          prepend_rows if ActiveRecord.version < Gem::Version.new("7.2")
         end
 
         # ActiveSupport::Notifications calls this after each statement.
@@ -141,6 +144,12 @@ module Castellan
         end
 
         private
+
+        # Not to AbstractAdapter: where another gem aliases its `log` later (scout_apm 5), the alias would be our method, which
+        # would call itself.
+        def prepend_rows
+          ADAPTERS.each { |name| ActiveSupport.on_load(:"active_record_#{name}adapter") { Instrument.prepend(Rows, self) } }
+        end
 
         def prepend_reads(type)
           return unless type.private_method_defined?(:find_target, false)

@@ -83,7 +83,7 @@ module Castellan
       end
 
       # Called when the declaration is checked, because filters and sorts by a foreign key show a relationship.
-      # @param keys [Hash{Symbol => Symbol}] the columns of belongs_to associations
+      # @param keys [Hash{Symbol => Array<Symbol>}] the columns of belongs_to associations, with the type of polymorphic ones
       def know_foreign_keys(keys)
         derive(:foreign_keys) { keys.freeze }
       end
@@ -230,7 +230,8 @@ module Castellan
 
         paths = derive(:compared_paths) { [*filters.values, *sorts.values].grep(ColumnPath).reject(&:own?).map(&:key).uniq.freeze }
         keys = @derived[:foreign_keys] || {}
-        keys.values_at(*of).compact - keys.values_at(*others) + paths.select { |path| of.include?(path.first) }
+        shown = [*keys.values_at(*others).flatten, *id_column]
+        keys.values_at(*of).flatten.compact - shown + paths.select { |path| of.include?(path.first) }
       end
 
       def own_conditional_names

@@ -183,10 +183,10 @@ module Castellan
         [200, headers, Body.of(body)]
       end
 
-      # Notifies the recording of a hit in the client's own cache.
+      # Publishes a hit in the client's own cache.
       # @return [Array] Rack's response with status 304
       def self.not_modified(headers)
-        Recording.current&.notify(:cache, :validator, :hit, Clock.monotonic_ns, 0)
+        Cache::Events.publish(:validator, :hit, Clock.monotonic_ns) if Cache::Events.wanted?
         [304, headers, []]
       end
 

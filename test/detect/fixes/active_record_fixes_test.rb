@@ -39,7 +39,8 @@ class ActiveRecordFixesTest < Minitest::Test
 
   # As closure_tree declares `self_and_ancestors`.
   def test_a_through_association_that_is_ordered_by_its_path_is_not_preloaded
-    ordered = [["zoo_animals.name", nil], ["zoo_meals.id", "add .preload(:ordered_meals)"]]
+    ordered = [["zoo_animals.name", nil], ["zoo_meals.id", "add .preload(:ordered_meals)"],
+               ["zoo_meals.id * 1.5", "add .preload(:ordered_meals)"]]
     ordered.each do |column, fix|
       World::Keeper.has_many :ordered_meals, -> { order(Arel.sql(column)) }, through: :animals, source: :meals
       finding = only_finding(unit(KEEPERS, "keeper.ordered_meals.map(&:id)", "end"))

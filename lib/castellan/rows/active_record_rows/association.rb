@@ -63,6 +63,9 @@ module Castellan
           @reflection.foreign_type.to_sym if @reflection.polymorphic?
         end
 
+        # @return [Array<Symbol>] the columns of a belongs_to, with {#type_column}
+        def foreign_keys = [*@reflection.foreign_key, *type_column].map(&:to_sym)
+
         # @param kind [Class, String] a model, or a value of {#type_column}
         # @return [String]
         def type_name(kind) = kind.is_a?(Class) ? kind.polymorphic_name : kind.to_s

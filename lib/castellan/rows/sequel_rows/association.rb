@@ -43,6 +43,9 @@ module Castellan
         # (see ActiveRecordRows::Association#foreign_key_of?)
         def foreign_key_of?(id) = @reflection[:type] == :many_to_one && stable? && @reflection.primary_keys == [id]
 
+        # @return [Array<Symbol>] the columns of a many_to_one
+        def foreign_keys = Array(@reflection[:key])
+
         # Sequel's eager loading compares keys with Ruby's equality, where 7 is not "7".
         # @return [Boolean] whether the owner's key is compared with a column of another type
         def mixed_types?
