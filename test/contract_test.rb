@@ -224,7 +224,7 @@ class ContractTest < Minitest::Test
   # `all` and `relation` of a model are the library's, unless the application replaces them.
   def test_active_record_makes_the_relation_of_all_rows_in_these_methods
     model = Class.new(ActiveRecord::Base)
-    %i[all relation].each { |name| assert_match(/\AActiveRecord::/, model.method(name).owner.name) }
+    %i[all relation default_scoped unscoped].each { |name| assert_match(/\AActiveRecord::/, model.method(name).owner.name) }
     assert_nil model.current_scope || model.global_current_scope
   end
 
@@ -235,7 +235,10 @@ class ContractTest < Minitest::Test
     relation = model.unscoped
     assert_nil registry.call.current_scope(model) || registry.call.global_current_scope(model)
     relation.scoping { assert_same relation, registry.call.current_scope(model) }
-    relation.scoping(all_queries: true) { assert_same relation, registry.call.global_current_scope(model) }
+    relation.scoping(all_queries: true) do
+      assert_same relation, registry.call.global_current_scope(model)
+      assert_includes registry.call.instance_variable_get(:@global_current_scope).values, relation
+    end
   end
 
   def test_a_thread_has_its_state_in_one_hash_with_these_names

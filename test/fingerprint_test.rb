@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "objspace"
 
 class FingerprintTest < Minitest::Test
   def test_literals_become_question_marks
@@ -110,6 +111,16 @@ class FingerprintTest < Minitest::Test
     assert_operator read, :>, 3_000
   end
 
+  # An IN list of 5,000 ids has 30 kB and is another text in each request.
+  def test_long_statements_do_not_stay_in_memory
+    held = held_bytes
+    40.times do |n|
+      ids = Array.new(5_000 + n) { |id| 100_000 + (7 * n) + id }.join(", ")
+      assert_shape "select * from users where id in (?)", "SELECT * FROM users WHERE id IN (#{ids})"
+    end
+    assert_operator held_bytes - held, :<, 500_000
+  end
+
   private
 
   # Parts of statements, valid and broken.
@@ -141,6 +152,12 @@ class FingerprintTest < Minitest::Test
   end
 
   def of(sql) = Castellan::Fingerprint.of(sql)
+
+  # @return [Integer] bytes of all strings
+  def held_bytes
+    GC.start
+    ObjectSpace.memsize_of_all(String)
+  end
 
   def assert_shape(expected, sql) = assert_equal(expected, of(sql))
 

@@ -27,10 +27,17 @@ module Castellan
     # @return [Boolean] whether a query of the model returns the same as in a new thread
     def default?(model, own = model.base_class?)
       state = ::ActiveSupport::IsolatedExecutionState.context.active_support_execution_state or return true
-      return false if state[:time_zone] || elsewhere?(state)
+      return false if state[:time_zone] || elsewhere?(state) || scoped_globally?(state)
 
       scopes = state[SCOPES] or return true
       scopes.current_scope(model, own).nil? && scopes.global_current_scope(model, own).nil?
+    end
+
+    # Such a scope also narrows the associations whose statements are otherwise the same in every request.
+    # @return [Boolean] whether the thread is in a block of `scoping(all_queries: true)` of any model
+    def scoped_globally?(state = ::ActiveSupport::IsolatedExecutionState.context.active_support_execution_state)
+      scopes = state && state[SCOPES]
+      scopes ? scopes.instance_variable_get(:@global_current_scope)&.any? { |_model, scope| scope } || false : false
     end
 
     # Clears the thread's query caches, between the reading of a version and of the rows that are cached under

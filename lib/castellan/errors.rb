@@ -84,6 +84,14 @@ module Castellan
     def errors
       [to_h]
     end
+
+    # Names the operation of a batch in an error that has no source yet.
+    # @param pointer [String]
+    # @return [self]
+    def at(pointer)
+      @pointer ||= pointer unless parameter || @header
+      self
+    end
   end
 
   # Raised with all mistakes in the document of a request.
@@ -97,6 +105,12 @@ module Castellan
       statuses = mistakes.map(&:status).uniq
       @errors = mistakes.flat_map(&:errors)
       super(mistakes.map(&:message).join("; "), status: statuses.one? ? statuses.first : 400)
+    end
+
+    # @return [self]
+    def at(pointer)
+      @errors = @errors.map { |error| { **error, "source" => error["source"] || { "pointer" => pointer } } }
+      self
     end
   end
 end

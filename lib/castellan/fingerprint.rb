@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "digest/sha2"
 require_relative "bounded_cache"
 
 module Castellan
@@ -47,20 +48,23 @@ module Castellan
     NUMBERED = /((?:\A(?:prepare|execute|deallocate|declare|close) |\b(?:savepoint |pg_temp_|te?mp_|temporary_|cursor_))\w*?)\d+\b/
     LONGEST = 1 << 20
     KEPT = 2_000
+    LONG = 1 << 10 # the caches keep digests of longer SQL, because long lists and inserts rarely repeat
     @texts = BoundedCache.new(limit: KEPT)
     @plain = BoundedCache.new(limit: KEPT)
 
     class << self
       # @return [String] frozen; the same object for SQL that was seen recently
       def of(sql)
-        @texts.fetch(sql) { read(sql) }
+        @texts.fetch(key(sql)) { read(sql) }
       end
 
       private
 
+      def key(sql) = sql.is_a?(String) && sql.bytesize > LONG ? Digest::SHA256.digest(sql) : sql
+
       def read(sql)
         plain = plain(sql) or return compute(sql)
-        @plain.fetch(plain) { compute(plain) }
+        @plain.fetch(key(plain)) { compute(plain) }
       rescue ArgumentError, ::EncodingError, NoMethodError, TypeError, RegexpError
         compute(sql)
       end
@@ -113,7 +117,6 @@ module Castellan
       end
 
       def digest(sql)
-        require "digest/sha2"
         -"unreadable:#{Digest::SHA256.hexdigest(sql.to_s.b)[0, 16]}"
       end
     end

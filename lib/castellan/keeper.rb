@@ -62,6 +62,11 @@ module Castellan
       !(Castellan.off? || Recording.current || Cache::Events.subscribed?)
     end
 
+    # @return [Boolean] whether `scoping(all_queries: true)` may change which rows of other models a document has
+    def self.scoped?
+      defined?(::ActiveRecord::Scoping) ? ActiveRecordThread.scoped_globally? : false
+    end
+
     # @return [ApplicationCache] the cache for other serializers, see {Castellan.cache}
     # @return [Store::MemoryStore, nil] the store in this process, if there is one
     attr_reader :application_cache, :memory
@@ -86,7 +91,7 @@ module Castellan
     # @return [RequestKey, nil] nil before {#note_request}, with CASTELLAN=off, during a recording, and if
     #   cache events have a subscriber
     def request_key(request)
-      @request_keys[request] if Keeper.unobserved?
+      @request_keys[request] if Keeper.unobserved? && !Keeper.scoped?
     end
 
     # @param endpoint [Serve::Endpoint]

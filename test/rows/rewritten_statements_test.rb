@@ -20,7 +20,7 @@ class RewrittenStatementsTest < Minitest::Test
         arel
       end
     end
-    ActiveRecord::Relation.prepend(Tenant)
+    ActiveRecord::Relation.prepend(Tenant) unless ARGV.include?("of one model")
 
     ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
     connection = ActiveRecord::Base.connection
@@ -29,6 +29,9 @@ class RewrittenStatementsTest < Minitest::Test
     Castellan::Versions::ExactVersions.new(ActiveRecord::Base).install(%w[countries pages])
     class Country < ActiveRecord::Base; has_many :pages; end
     class Page < ActiveRecord::Base; belongs_to :country; end
+    if ARGV.include?("of one model")
+      [ActiveRecord::Relation, ActiveRecord::AssociationRelation].each { |one| Page.relation_delegate_class(one).prepend(Tenant) }
+    end
     country = Country.create!(name: "Chile")
     [1, 2].each { |tenant| Page.create!(title: "of #{tenant}", tenant_id: tenant, country: country) }
 
@@ -69,5 +72,9 @@ class RewrittenStatementsTest < Minitest::Test
 
   def test_nor_the_cached_documents_of_another
     assert_equal "read\n", run_ruby("-e", PROGRAM, "keep")
+  end
+
+  def test_nor_if_the_relations_of_one_model_are_rewritten
+    assert_equal "read\n", run_ruby("-e", PROGRAM, "keep", "of one model")
   end
 end

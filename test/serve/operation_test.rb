@@ -182,7 +182,7 @@ module OperationContract
 
   # Replaces what `ping` of the model calls.
   def replaced(model, error, &block)
-    model.respond_to?(:connection) ? model.stub(:connection, error, &block) : model.stub(:db, error, &block)
+    model.stub(%i[lease_connection connection db].find { |name| model.respond_to?(name) }, error, &block)
   end
 end
 

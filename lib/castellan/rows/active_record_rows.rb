@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "active_record"
+require_relative "../active_record_thread"
 require_relative "../rows"
 
 module Castellan
@@ -35,13 +36,14 @@ module Castellan
       end
 
       # @return [Boolean] whether a default scope, STI or a rewritten statement hides rows of the model's table
-      def self.hides_rows?(model) = default_scope?(model) || model.finder_needs_type_condition? || rewritten?
+      def self.hides_rows?(model) = default_scope?(model) || model.finder_needs_type_condition? || rewritten?(model)
 
-      # A gem that replaces `build_arel` may add what no value of a relation shows: activerecord-multi-tenant adds
-      # the current tenant. Then only the SQL of a relation identifies its rows.
+      # A gem that replaces a method of relations, such as `build_arel`, may add what no value of a relation shows:
+      # activerecord-multi-tenant adds the current tenant. Then only the SQL of a relation identifies its rows.
       # @return [Boolean]
-      def self.rewritten?
-        !::ActiveRecord::Relation.instance_method(:build_arel).source_location&.first.to_s.start_with?(LIBRARY)
+      def self.rewritten?(model)
+        relation = model.relation_delegate_class(::ActiveRecord::Relation)
+        REWRITABLE.any? { |name| !relation.instance_method(name).source_location&.first.to_s.start_with?(LIBRARY) }
       end
 
       # Uses the connection that the caller holds, so that the caller's transaction applies; otherwise leases
@@ -88,8 +90,10 @@ module Castellan
       PADDED = /\A(?:character|bpchar)(?:\(|\z)/ # PostgreSQL's char(n), padded with blanks that comparisons ignore
       KEY_BYTES = 4
       NO_CLASSES = [].freeze
+      SCOPED = -1
+      REWRITABLE = %i[build_arel arel where_clause].freeze
       GIVES_BACK = ::ActiveRecord::ConnectionHandling.method_defined?(:with_connection)
-      private_constant :LIBRARY, :DIALECTS, :EXACT, :PADDED, :KEY_BYTES, :NO_CLASSES, :GIVES_BACK
+      private_constant :LIBRARY, :DIALECTS, :EXACT, :PADDED, :KEY_BYTES, :NO_CLASSES, :SCOPED, :REWRITABLE, :GIVES_BACK
 
       # @!group Checking declarations
 
@@ -146,6 +150,7 @@ module Castellan
       # @return [String] JSON text
       def json(value) = ::ActiveSupport::JSON.encode(value)
 
+      # Also differs inside `scoping(all_queries: true)`, where no reader of other requests can be used.
       # (see Adapter#loaded_classes)
       def loaded_classes(plan)
         several = plan.derive(@several_classes) do
@@ -154,7 +159,8 @@ module Castellan
           end
           [model, *models].uniq.select { |one| one.is_a?(Class) && one < ::ActiveRecord::Base && ActiveRecordRows.inherited?(one) }
         end
-        several.empty? ? several : several.map { |one| one.descendants.size }
+        loaded = several.empty? ? several : several.map { |one| one.descendants.size }
+        ActiveRecordThread.scoped_globally? ? [SCOPED, *loaded] : loaded
       end
 
       private

@@ -21,6 +21,17 @@ module Castellan
       # @return [Class, Sequel::Dataset]
       def self.model_of(object) = object
 
+      # A dataset with methods of its own (`dataset_module`, `with_extend`) may write a condition that none of its options
+      # shows, such as that of a tenant. Then only the SQL of a dataset identifies its rows.
+      # @param dataset [Sequel::Dataset]
+      # @return [Boolean]
+      def self.rewritten?(dataset)
+        WRITERS.any? { |name| !library?(dataset.method(name)) }
+      end
+
+      # @return [Boolean] whether Sequel defines the method
+      def self.library?(method) = method.source_location&.first.to_s.start_with?(LIBRARY)
+
       # @param memo [BoundedCache] shared by the adapters of associated models
       def initialize(model, memo = BoundedCache.new(limit: 10_000))
         start(model, memo)
@@ -35,7 +46,9 @@ module Castellan
 
       DIALECTS = { sqlite: :sqlite, postgres: :postgres }.freeze
       SERVER = :read_only
-      private_constant :DIALECTS, :SERVER
+      LIBRARY = "#{File.dirname(::Sequel::Dataset.instance_method(:select).source_location.first, 2)}/".freeze
+      WRITERS = %i[select_sql sql].freeze
+      private_constant :DIALECTS, :SERVER, :LIBRARY, :WRITERS
 
       # @!group Checking declarations
 

@@ -30,7 +30,7 @@ module Castellan
       private_constant :Link, :LONGEST_SHAPE
 
       def self.for(plan, adapter)
-        plan.derive([:tables_read, adapter.model]) { new(plan, adapter) }
+        plan.derive([:tables_read, adapter.model, adapter.loaded_classes(plan)]) { new(plan, adapter) }
       end
 
       # @return [Array<String>] for each type whose tables cannot be

@@ -79,10 +79,10 @@ module Castellan
             @local = {}
             operations.each_with_index.map { |operation, index| perform(operation, pointer(index), first) }
           end
-        rescue BadRequest
-          raise
+        rescue BadRequest => error
+          raise @pointer ? error.at(@pointer) : error
         rescue StandardError => error
-          raise @current&.mistake(error, "#{@pointer}/data") || error
+          raise @current&.mistake(error, "#{@pointer}/data")&.at(@pointer) || error
         end
 
         private

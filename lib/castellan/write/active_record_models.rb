@@ -30,6 +30,11 @@ module Castellan
         Models::Type.new(serialized?(type) ? :serialized : type.type, array ? true : false, model.defined_enums[name]&.keys)
       end
 
+      # @return [Integer, nil] the most characters of a text column
+      def limit(name)
+        model.columns_hash[model.attribute_aliases.fetch(name.to_s, name.to_s)]&.limit
+      end
+
       # @return [Boolean] whether the column is the lock column of optimistic locking, which must not be NULL
       def locks?(name)
         model.locking_enabled? && model.locking_column == name.to_s

@@ -31,6 +31,7 @@ module Castellan
         boolean: ["true or false", ->(value) { [true, false].include?(value) }],
         string: ["a string", ->(value) { value.is_a?(String) }],
         text: ["a string", ->(value) { value.is_a?(String) }],
+        citext: ["a string", ->(value) { value.is_a?(String) }],
         binary: ["a string of ASCII characters", ->(value) { value.is_a?(String) && value.ascii_only? }],
         blob: ["a string of ASCII characters", ->(value) { value.is_a?(String) && value.ascii_only? }],
         hstore: ["an object of strings, numbers, booleans and null", ->(value) {
@@ -39,6 +40,8 @@ module Castellan
         uuid: ["a string with a UUID", ->(value) { value.is_a?(String) && UUID.match?(value) }],
         date: ["a string with a date, such as \"2026-01-31\"", ->(value) { day?(value, WHOLE_DATE) }],
         datetime: ["a string with a time, such as \"2026-01-31T12:00:00Z\"", ->(value) { day?(value, WHOLE_TIME) }],
+        timestamp: ["a string with a time, such as \"2026-01-31T12:00:00Z\"", ->(value) { day?(value, WHOLE_TIME) }],
+        timestamptz: ["a string with a time, such as \"2026-01-31T12:00:00Z\"", ->(value) { day?(value, WHOLE_TIME) }],
         time: ["a string with a time, such as \"12:00:00\"",
                ->(value) { (value.is_a?(String) && TIME_OF_DAY.match?(value)) || day?(value, WHOLE_TIME) }]
       }.freeze

@@ -13,6 +13,7 @@ module Castellan
       KINDS = {
         "ActiveRecord::RecordInvalid" => :invalid, "ActiveRecord::RecordNotSaved" => :invalid,
         "ActiveRecord::RecordNotDestroyed" => :invalid, "Sequel::ValidationFailed" => :invalid, "Sequel::HookFailed" => :stopped,
+        "ActiveRecord::Rollback" => :stopped, "Sequel::Rollback" => :stopped,
         "ActiveRecord::StaleObjectError" => :stale, "Sequel::NoExistingObject" => :stale,
         "ActiveRecord::DeleteRestrictionError" => :referenced,
         "ActiveRecord::RecordNotUnique" => :taken, "Sequel::UniqueConstraintViolation" => :taken,
@@ -40,6 +41,7 @@ module Castellan
       CAUSES = {
         "PG::CheckViolation" => :refused, "PG::StringDataRightTruncation" => :refused, "PG::NumericValueOutOfRange" => :refused,
         "PG::ExclusionViolation" => :taken, "PG::InvalidTextRepresentation" => :refused, "PG::DatetimeFieldOverflow" => :refused,
+        "PG::RaiseException" => :refused, # RAISE EXCEPTION of a trigger
         "PG::QueryCanceled" => :away, "PG::LockNotAvailable" => :busy, "PG::ReadOnlySqlTransaction" => :away,
         "PG::TRSerializationFailure" => :busy, "PG::TRDeadlockDetected" => :busy,
         "PG::InvalidSqlStatementName" => :busy, # after a reset, the session has no prepared statements
@@ -81,9 +83,14 @@ module Castellan
       end
 
       # @param members [Hash{String => String}] JSON pointers by column
-      def initialize(models, members)
+      # @param linked [Array<(String, String, Array<Object>)>] for each relationship that is written its name, JSON pointer
+      #   and records
+      # @param suspects [Array<String>] JSON pointers to the values that the database is likely to refuse
+      def initialize(models, members, linked = [], suspects = [])
         @models = models
         @members = members
+        @linked = linked
+        @suspects = suspects
       end
 
       # @param error [Exception]
@@ -98,7 +105,7 @@ module Castellan
         when :taken then problem(409, "is taken", "Conflict", pointer_of(error))
         when :referenced then referenced(error)
         when :null then problem(422, "must not be null", "Invalid value", pointer_of(error))
-        when :refused then problem(422, "is refused by the database", "Invalid value", pointer_of(error))
+        when :refused then problem(422, "is refused by the database", "Invalid value", pointer_of(error) || suspect)
         when :read_only then problem(403, "the record is read-only", "Forbidden")
         when :between then problem(403, "the relationship cannot be changed here: its records belong to records in between", "Forbidden")
         when :constant then problem(403, "cannot be changed", "Forbidden", @members[error.message]) # the message is the attribute
@@ -118,12 +125,25 @@ module Castellan
       # @param record [Object, nil] a record with validation errors
       # @return [InvalidDocument]
       def invalid(record)
-        problems = record ? @models.problems(record) : []
-        problems = [[:base, "the record was not written: a callback of the model stopped it"]] if problems.empty?
-        InvalidDocument.new(problems.map { |name, text| problem(422, text, "Invalid value", @members[name.to_s], named: true) })
+        found = problems(record)
+        found = @linked.flat_map(&:last).flat_map { |other| problems(other) } if found.empty?
+        found = [["the record was not written: a callback of the model stopped it", @members["base"]]] if found.empty?
+        InvalidDocument.new(found.uniq.map { |text, pointer| problem(422, text, "Invalid value", pointer, named: true) })
       end
 
       private
+
+      # The attributes of another record (of a relationship, or written by a callback) are no members of this document.
+      # @return [Array<(String, String)>] messages and JSON pointers
+      def problems(record)
+        return [] unless record
+
+        found = Models.for(record.class).problems(record)
+        key, pointer, = @linked.find { |_, _, others| others.any? { |other| other.equal?(record) } }
+        return found.map { |_, text| ["#{key}: #{text}", pointer] } if key
+
+        found.map { |name, text| [text, (@members[name.to_s] if record.is_a?(@models.model))] }
+      end
 
       def problem(status, text, title, pointer = nil, named: false)
         name = pointer&.split("/")&.last
@@ -139,6 +159,9 @@ module Castellan
 
         problem(409, "the record is used by others, or names one that does not exist", "Conflict", nil)
       end
+
+      # PostgreSQL does not name the column of a value that is too long, or that its type cannot read.
+      def suspect = (@suspects.first if @suspects.one?)
 
       def pointer_of(error)
         columns_of(error).filter_map { |column| @members[column] }.first

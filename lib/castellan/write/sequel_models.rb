@@ -29,6 +29,10 @@ module Castellan
         Models::Type.new(type, database_type.end_with?("[]"), column[:enum_values])
       end
 
+      def limit(name)
+        model.db_schema&.dig(name.to_sym, :max_length)
+      end
+
       def locks?(name)
         model.respond_to?(:lock_column) && model.lock_column == name.to_sym
       end
@@ -58,13 +62,12 @@ module Castellan
       def assign(record, values)
         values.each do |name, value|
           reflection = model.association_reflection(name)
-          if reflection.nil? || !reflection.returns_array?
-            lock(value) if value && reflection && reflection[:type] == :one_to_one && !value.new?
+          if reflection.nil? || reflection[:type] == :many_to_one
             record.public_send(:"#{name}=", value)
-          elsif record.new?
+          elsif record.new? # the other rows need its key
             (record.instance_variable_get(:@castellan_members) || record.instance_variable_set(:@castellan_members, {}))[name] = value
           else
-            replace(record, name, value)
+            link(record, name, value)
           end
         end
       end
@@ -72,7 +75,7 @@ module Castellan
       def save(record)
         saved = record.save(raise_on_failure: false) ? true : false
         members = record.instance_variable_defined?(:@castellan_members) && record.remove_instance_variable(:@castellan_members)
-        members.each { |name, others| replace(record, name, others) } if saved && members
+        members.each { |name, others| link(record, name, others) } if saved && members
         saved
       end
 
@@ -142,10 +145,11 @@ module Castellan
         other.is_a?(SequelModels) && other.model.db.equal?(model.db)
       end
 
-      # Rolls back unless the block returns. Sequel would commit if `throw` leaves the block.
+      # Rolls back unless the block returns. Sequel would commit if `throw` leaves the block, and return nil after a
+      # Sequel::Rollback.
       def transaction
         committed = finished = false
-        model.db.transaction(savepoint: true) do
+        model.db.transaction(savepoint: true, rollback: :reraise) do
           model.db.after_commit { committed = true } # must be the first callback
           result = yield
           finished = true
@@ -171,6 +175,13 @@ module Castellan
       # Whether the plugin serialization stores any value as text.
       def serialized?(name)
         model.respond_to?(:serialization_map) && model.serialization_map.key?(name.to_sym)
+      end
+
+      def link(record, association, others)
+        return replace(record, association, others) if model.association_reflection(association).returns_array?
+
+        lock(others) if others && !others.new?
+        record.public_send(:"#{association}=", others)
       end
 
       def replace(record, association, others)

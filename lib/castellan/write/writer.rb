@@ -28,6 +28,7 @@ module Castellan
         @scopes = Rows::ViewerScopes.new(viewer)
         @linkage = LinkedRecords.new(@scopes, local)
         @unread = []
+        @values = {}
       end
 
       # @param data [Object] a parsed resource object
@@ -36,10 +37,10 @@ module Castellan
       # @raise [BadRequest]
       def create(data, pointer)
         writing.refuse(:create, definition) unless writing.creates?(@viewer)
-        values = read(:create, data, pointer)
+        @values = values = read(:create, data, pointer)
         authorize(:create, nil, values)
         record = @resource.allocate.create(values, @viewer)
-        raise NotSaved, record unless models.stored?(record)
+        raise NotSaved, record if !models.stored?(record) || left_out?(values)
 
         visible!(identified!(record, pointer))
       end
@@ -49,7 +50,7 @@ module Castellan
       # @return [Object] the record
       # @raise [BadRequest]
       def update(record, id, data, pointer)
-        values = keep_hidden(record, read(:update, data, pointer, id: id, hidden: hidden_in_row(record, data)))
+        @values = values = keep_hidden(record, read(:update, data, pointer, id: id, hidden: hidden_in_row(record, data)))
         authorize(:update, record, values)
         visible!(identified!(@resource.allocate.update(record, values, @viewer), pointer))
       end
@@ -76,7 +77,8 @@ module Castellan
         others = @linkage.records(relationship, data, pointer, mistakes)
         raise InvalidDocument, mistakes if mistakes.any?
 
-        values = { relationship.association_name => others }
+        @relationship = relationship
+        @values = values = { relationship.association_name => others }
         authorize(:update, record, values)
         values = changed(record, values, operation)
         as_asked?(visible!(@resource.allocate.update(record, values, @viewer)), values)
@@ -116,7 +118,8 @@ module Castellan
       def mistake(error, prefix)
         return if error.is_a?(Transaction::Committed)
 
-        errors = DatabaseError.new(models, pointers(prefix))
+        long = too_long(prefix)
+        errors = DatabaseError.new(models, pointers(prefix), linked(prefix), long.any? ? long : @unread)
         error.is_a?(NotSaved) ? errors.invalid(error.record) : errors.translate(error) || errors.unread(error, @unread)
       end
 
@@ -124,6 +127,12 @@ module Castellan
 
       def writing
         definition.writing
+      end
+
+      # ActiveRecord creates a record although its has_one is invalid, and leaves the has_one as it was.
+      def left_out?(values)
+        ones = definition.relationships.each_value.reject(&:to_many?).map(&:association_name)
+        values.values_at(*ones).compact.any? { |other| Models.for(other.class).problems(other).any? }
       end
 
       def unscoped?
@@ -228,8 +237,29 @@ module Castellan
         raise BadRequest.new("the #{definition.type} would not be visible to you", status: 403, title: "Forbidden")
       end
 
+      # @return [Array<(String, String, Array<Object>)>] names, JSON pointers and records of the relationships that are written
+      def linked(prefix)
+        definition.relationships.each_value.filter_map do |one|
+          next unless @values.key?(one.association_name)
+
+          [one.key, @relationship ? prefix : "#{prefix}/relationships/#{one.key}", [@values[one.association_name]].flatten.compact]
+        end
+      end
+
+      # @return [Array<String>] JSON pointers to texts that are longer than their column
+      def too_long(prefix)
+        definition.attributes.each_value.filter_map do |attribute|
+          column = attribute.own_column || attribute.name
+          value = @values[column]
+          limit = models.limit(column) if value.is_a?(String)
+          "#{prefix}/attributes/#{attribute.key}" if limit && value.size > limit
+        end
+      end
+
       # @return [Hash{String => String}] JSON pointers by column, attribute and association
       def pointers(prefix)
+        return linkage_pointers(prefix) if @relationship
+
         found = { "base" => prefix }
         [*definition.id_column].each { |column| found[column.to_s] = "#{prefix}/id" }
         definition.attributes.each_value do |attribute|
@@ -238,10 +268,19 @@ module Castellan
           found[attribute.own_column.to_s] ||= pointer if attribute.own_column
         end
         definition.relationships.each_value do |relationship|
-          names = [relationship.name, relationship.association_name, *models.foreign_keys(relationship.association_name)]
-          names.each { |name| found[name.to_s] = "#{prefix}/relationships/#{relationship.key}" }
+          names_of(relationship).each { |name| found[name] = "#{prefix}/relationships/#{relationship.key}" }
         end
         found
+      end
+
+      # The document of a relationship's URL has only linkage.
+      def linkage_pointers(prefix)
+        ["base", *names_of(@relationship)].to_h { |name| [name, prefix] }
+      end
+
+      # @return [Array<String>] of the relationship, its association and its foreign key
+      def names_of(relationship)
+        [relationship.name, relationship.association_name, *models.foreign_keys(relationship.association_name)].map(&:to_s)
       end
     end
   end

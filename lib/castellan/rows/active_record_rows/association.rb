@@ -143,6 +143,8 @@ module Castellan
         end
 
         def steady?
+          return false if ActiveRecordThread.scoped_globally?
+
           steps.all? { |step| yield(step.scope) && (step.polymorphic? || !ActiveRecordRows.hides_rows?(step.klass)) }
         end
 

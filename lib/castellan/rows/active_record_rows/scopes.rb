@@ -9,14 +9,14 @@ module Castellan
         WINDOW = %i[order limit offset lock readonly].freeze
         INSTANCES = %i[includes preload eager_load].freeze # affect instances only
         UNUSUAL = %i[select from group having joins left_outer_joins eager_load includes].freeze
-        OF_LIBRARY = %i[all relation].freeze
+        OF_LIBRARY = %i[all relation default_scoped unscoped].freeze
         private_constant :WHOLE, :WINDOW, :INSTANCES, :UNUSUAL, :OF_LIBRARY
 
         def initialize(adapter)
           model = adapter.model
           @all = model.unscoped if !ActiveRecordRows.hides_rows?(model) && OF_LIBRARY.all? { |name| library?(model.method(name)) }
           @inherits_no_scope = model.base_class?
-          @rewritten = ActiveRecordRows.rewritten?
+          @rewritten = ActiveRecordRows.rewritten?(model)
           super(adapter, Array(model.primary_key).map(&:to_sym))
         end
 
@@ -74,6 +74,8 @@ module Castellan
 
         # (see Rows::Scopes#unscoped?)
         def unscoped?
+          return false if ActiveRecordThread.scoped_globally?
+
           registry = ::ActiveRecord::Scoping::ScopeRegistry.instance
           registry.current_scope(model).nil? && registry.global_current_scope(model).nil?
         end

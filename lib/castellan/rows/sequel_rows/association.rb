@@ -31,7 +31,9 @@ module Castellan
 
         # @return [Boolean] whether the SQL is the same in every request
         def stable?
-          model.simple_table && @reflection.values_at(:block, :conditions).none? && !@reflection[:instance_specific] ? true : false
+          return false if !model.simple_table || adapter.scopes.rewritten?
+
+          @reflection.values_at(:block, :conditions, :instance_specific).none?
         end
 
         # @return [Boolean] whether the association is a one_to_many

@@ -14,6 +14,7 @@ module Castellan
           @dataset = dataset
           @own = dataset.opts[:from] if (dataset.opts.keys - USUAL).empty?
           of_one_server(dataset)
+          @rewritten = SequelRows.rewritten?(dataset)
           model = adapter.model
           super(adapter, Array(model.is_a?(Class) ? model.primary_key : adapter.primary_key))
         end
@@ -79,7 +80,15 @@ module Castellan
         end
 
         # (see Rows::Scopes#bound)
-        def bound(scope) = ScopeIdentity.of(scope.is_a?(Ids::Chosen) ? scope.relation : scope, @dataset)
+        def bound(scope) = (ScopeIdentity.of(scope.is_a?(Ids::Chosen) ? scope.relation : scope, @dataset) unless @rewritten)
+
+        # @return [Boolean] see {SequelRows.rewritten?}
+        def rewritten? = @rewritten
+
+        # (see Rows::Scopes#constant_identity)
+        def constant_identity
+          super if !model? || SequelRows.library?(model.method(:dataset))
+        end
 
         # (see ActiveRecordRows::Scopes#plain?)
         def plain?(dataset)
@@ -103,7 +112,7 @@ module Castellan
         end
 
         # @return [Boolean] whether {#select_by_ids_sql} is constant; false for filtered models
-        def constant_by_ids? = model? && model.simple_table ? true : false
+        def constant_by_ids? = model? && model.simple_table && !@rewritten ? true : false
 
         # @return [Boolean] false: only polymorphic associations need it, and those are read through models
         def hide_rows? = false
@@ -118,10 +127,11 @@ module Castellan
 
         def select(dataset, list, joins = nil)
           dataset = dataset.clone(from: [raw("#{dataset.literal(dataset.opts[:from].first)} #{joins}")]) if joins
-          dataset.select(raw(list)).sql
+          sql(dataset.select(raw(list)))
         end
 
-        def sql(dataset) = dataset.sql
+        # A dataset of `nullify` sends no statement, but writes the one of its rows.
+        def sql(dataset) = (empty?(dataset) ? dataset.where(false) : dataset).sql
         def raw(sql) = ::Sequel.lit(sql)
         def terms(dataset) = dataset.opts[:order] || []
         def reorder(dataset, terms) = dataset.order(*terms)
@@ -161,6 +171,8 @@ module Castellan
           raise ConfigurationError, "a dataset of server #{dataset.opts[:server].inspect} cannot be read as rows: write the document " \
                                     "inside DB.with_server(#{dataset.opts[:server].inspect}) { … } (Sequel's extension server_block)"
         end
+
+        def empty?(dataset) = defined?(::Sequel::Dataset::NullDataset) && dataset.is_a?(::Sequel::Dataset::NullDataset)
 
         def expressions?(dataset)
           selected = dataset.opts[:select]

@@ -1,0 +1,130 @@
+# frozen_string_literal: true
+
+require "test_helper"
+
+# Conditions that no option of a dataset and no scope of an association shows: `nullify`, methods of a dataset module,
+# an overridden `dataset`, and `scoping(all_queries: true)`.
+class HiddenConditionsTest < Minitest::Test
+  COMMON = <<~'RUBY'
+    require "stringio"
+    require "castellan"
+
+    def titles(app, path)
+      path, query = path.split("?")
+      _, _, body = app.call("REQUEST_METHOD" => "GET", "PATH_INFO" => path, "QUERY_STRING" => query.to_s, "SCRIPT_NAME" => "",
+                            "SERVER_NAME" => "a.test", "SERVER_PORT" => "80", "rack.url_scheme" => "http", "rack.input" => StringIO.new)
+      text = +""
+      body.each { |part| text << part }
+      text.scan(/of \d/).uniq.join(" ")
+    end
+
+    def compare(paths, tenants = [1, 2, 1, 2])
+      app = Castellan.app { [CountryResource, PageResource].each { |one| resource one } }
+      paths.product(tenants).each do |path, tenant|
+        $tenant = tenant
+        text, expected = yield tenant, -> { titles(app, path) }, path
+        puts "#{path} shows #{tenant}: #{text}" if text != expected
+      end
+      puts "read"
+    end
+  RUBY
+
+  SEQUEL = <<~'RUBY'
+    require "sequel"
+    DB = Sequel.sqlite
+    DB.extension :null_dataset
+    DB.create_table(:countries) { primary_key :id; String :name }
+    DB.create_table(:pages) { primary_key :id; String :title; Integer :tenant_id; Integer :country_id }
+    DB[:countries].insert(name: "Chile")
+    [1, 2].each { |tenant| DB[:pages].insert(title: "of #{tenant}", tenant_id: tenant, country_id: 1) }
+    versions = Castellan::Versions::ExactVersions.new(DB)
+    versions.install(%w[countries pages])
+    Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: versions) if ARGV.include?("keep")
+    class Country < Sequel::Model; one_to_many :pages, class: :Page; end
+    class Page < Sequel::Model; many_to_one :country; end
+
+    case ARGV.first
+    when "select_sql"
+      Page.dataset_module do
+        def select_sql = opts[:tenanted] ? super : where(tenant_id: $tenant).clone(tenanted: true).select_sql
+      end
+    when "dataset"
+      def Page.dataset = super.where(tenant_id: $tenant)
+    end
+
+    class CountryResource < Castellan::Resource
+      model Country
+      attributes :name
+      has_many :pages
+      cache :exact
+    end
+
+    class PageResource < Castellan::Resource
+      model Page
+      attributes :title
+      belongs_to :country
+      scope { |pages| $tenant == 1 ? pages.nullify : pages } if ARGV.first == "nullify"
+      cache :exact
+    end
+  RUBY
+
+  RECORDS = <<~'RUBY'
+    require "active_record"
+    ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    connection = ActiveRecord::Base.connection
+    connection.create_table(:countries) { |table| table.string :name }
+    connection.create_table(:pages) { |table| table.string(:title) && table.integer(:tenant_id) && table.integer(:country_id) }
+    versions = Castellan::Versions::ExactVersions.new(ActiveRecord::Base)
+    versions.install(%w[countries pages])
+    Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: versions) if ARGV.include?("keep")
+    class Country < ActiveRecord::Base; has_many :pages; end
+    class Page < ActiveRecord::Base; belongs_to :country; end
+    country = Country.create!(name: "Chile")
+    [1, 2].each { |tenant| Page.create!(title: "of #{tenant}", tenant_id: tenant, country: country) }
+    def Page.default_scoped(...) = super.where(tenant_id: $tenant) if ARGV.first == "default_scoped"
+
+    class CountryResource < Castellan::Resource
+      model Country
+      attributes :name
+      has_many :pages
+      cache :exact
+    end
+
+    class PageResource < Castellan::Resource
+      model Page
+      attributes :title
+      cache :exact
+    end
+  RUBY
+
+  OF_TENANT = <<~'RUBY'
+    compare(%w[/pages /pages/1 /pages/2]) { |tenant, read, path| [read.call, path.match?(/\A\/pages(\/#{tenant})?\z/) ? "of #{tenant}" : ""] }
+  RUBY
+
+  def test_a_nullified_dataset_has_no_rows
+    compared = "compare(%w[/pages /pages/1 /countries?include=pages]) { |tenant, read| text = read.call; [text, tenant == 1 ? '' : text] }"
+    [[], %w[keep]].each { |further| assert_equal "read\n", run_ruby("-e", COMMON + SEQUEL + compared, "nullify", *further) }
+  end
+
+  def test_a_dataset_that_writes_its_own_sql_is_identified_by_it
+    [[], %w[keep]].each { |further| assert_equal "read\n", run_ruby("-e", COMMON + SEQUEL + OF_TENANT, "select_sql", *further) }
+  end
+
+  def test_an_overridden_dataset_is_asked_in_each_request
+    assert_equal "read\n", run_ruby("-e", COMMON + SEQUEL + OF_TENANT, "dataset", "keep")
+  end
+
+  def test_an_overridden_default_scope_method_is_asked_in_each_request
+    [[], %w[keep]].each { |further| assert_equal "read\n", run_ruby("-e", COMMON + RECORDS + OF_TENANT, "default_scoped", *further) }
+  end
+
+  def test_a_scope_of_all_queries_also_narrows_associations
+    compared = <<~'RUBY'
+      compare(%w[/countries?include=pages /pages], [nil, 1, 2, nil, 1, 2]) do |tenant, read|
+        next [read.call, "of 1 of 2"] unless tenant
+        Page.where(tenant_id: tenant).scoping(all_queries: true) { [read.call, "of #{tenant}"] }
+      end
+    RUBY
+    [[], %w[keep]].each { |further| assert_equal "read\n", run_ruby("-e", COMMON + RECORDS + compared, "scoping", *further) }
+  end
+end

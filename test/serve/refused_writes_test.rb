@@ -1,0 +1,207 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "sequel"
+require "rack"
+require "rack/mock_request"
+
+# What a model, a related record or the database refuses: which status, which pointer, and nothing half-written.
+module RefusedWritesContract
+  OPERATIONS = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"'
+
+  def test_a_record_is_created_with_its_to_one_relationship
+    response = send_document("POST", "/owners", type: "owners", attributes: { name: "Ada" },
+                                                relationships: { card: { data: { type: "cards", id: "1" } } })
+    assert_equal [201, "1"], [response.status, JSON.parse(response.body).dig("data", "relationships", "card", "data", "id")]
+    assert_equal 201, send_document("POST", "/owners", type: "owners", relationships: { card: { data: nil } }).status
+  end
+
+  def test_an_invalid_member_of_a_relationship_is_named_by_the_relationship
+    linkage = [{ type: "notes", id: "1" }]
+    response = send_document("PATCH", "/owners/1", type: "owners", id: "1", relationships: { notes: { data: linkage } })
+    assert_equal [422, "/data/relationships/notes"], [response.status, error(response).dig("source", "pointer")]
+    assert_match(/\Anotes: name /i, error(response)["detail"])
+    response = send_document("PATCH", "/owners/1/relationships/notes", linkage)
+    assert_equal [422, "/data"], [response.status, error(response).dig("source", "pointer")]
+    assert_match(/\Anotes: name /i, error(response)["detail"])
+  end
+
+  def test_an_invalid_has_one_is_not_named_by_a_member_of_the_owner
+    response = send_document("PATCH", "/owners/1", type: "owners", id: "1", relationships: { card: { data: { type: "cards", id: "2" } } })
+    assert_equal [422, "/data/relationships/card"], [response.status, error(response).dig("source", "pointer")]
+    response = send_document("POST", "/owners", type: "owners", relationships: { card: { data: { type: "cards", id: "2" } } })
+    assert_equal [422, "/data/relationships/card"], [response.status, error(response).dig("source", "pointer")]
+  end
+
+  def test_a_rollback_of_the_application_is_no_success
+    assert_equal 422, send_document("POST", "/owners", type: "owners", attributes: { name: "rollback" }).status
+    response = send_document("DELETE", "/owners/1", nil)
+    assert_equal 422, response.status
+    assert_equal 200, Rack::MockRequest.new(app).get("/owners/1").status
+  end
+
+  def test_each_error_of_a_batch_names_its_operation
+    stale = { op: "update", data: { type: "owners", id: "1", attributes: { name: "x", lock_version: 7 } } }
+    body = JSON.generate("atomic:operations": [{ op: "add", data: { type: "owners", attributes: { name: "b" } } }, stale])
+    response = Rack::MockRequest.new(app).post("/operations", input: body, "CONTENT_TYPE" => OPERATIONS)
+    assert_equal [409, "/atomic:operations/1"], [response.status, error(response).dig("source", "pointer")]
+  end
+
+  private
+
+  def send_document(method, path, data)
+    body = JSON.generate(data: data) if data
+    Rack::MockRequest.new(app).request(method, path, **{ input: body, "CONTENT_TYPE" => ("application/vnd.api+json" if body) }.compact)
+  end
+
+  def error(response) = JSON.parse(response.body).fetch("errors").first
+
+  # @return [#call] an application with the models Owner, Card and Note of the module
+  def build(models)
+    parts = %w[Card Note].to_h { |name| [name, Class.new(Castellan::Resource) { model models.const_get(name) }] }
+    parts.each { |name, part| part.type("#{name.downcase}s") && part.attributes(:name) }
+    owners = Class.new(Castellan::Resource) do
+      model models::Owner
+      type "owners"
+      attributes :name, :lock_version
+      has_one :card, resource: parts["Card"]
+      has_many :notes, resource: parts["Note"]
+      writable :name, :lock_version, :card, :notes
+      deletable
+      define_method(:create) { |values, viewer| super(values, viewer).tap { models.roll_back if values[:name] == "rollback" } }
+      define_method(:delete) { |record, viewer| super(record, viewer) && models.roll_back }
+    end
+    Castellan.app do
+      resource owners
+      parts.each_value { |part| resource part }
+      operations
+    end
+  end
+end
+
+class ActiveRecordRefusedWritesTest < Minitest::Test
+  include RefusedWritesContract
+
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Owner < Base
+    has_one :card, class_name: "ActiveRecordRefusedWritesTest::Card"
+    has_many :notes, class_name: "ActiveRecordRefusedWritesTest::Note"
+  end
+
+  class Card < Base
+    validates :name, presence: true
+  end
+
+  class Note < Base
+    validates :name, presence: true
+  end
+
+  def self.roll_back = raise(ActiveRecord::Rollback)
+
+  def setup
+    Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    Base.connection.create_table(:owners) { |t| [t.string(:name), t.integer(:lock_version, default: 0, null: false)] }
+    %i[cards notes].each { |name| Base.connection.create_table(name) { |t| [t.string(:name), t.integer(:owner_id)] } }
+    [Owner, Card, Note].each(&:reset_column_information)
+    Owner.create!(name: "Grace")
+    Card.create!(name: "first")
+    [Card, Note].each { |model| model.new.save!(validate: false) }
+  end
+
+  def teardown
+    Base.remove_connection
+  end
+
+  def app = @app ||= build(self.class)
+end
+
+class SequelRefusedWritesTest < Minitest::Test
+  include RefusedWritesContract
+
+  def setup
+    database = Sequel.sqlite
+    database.create_table(:owners) { [primary_key(:id), String(:name), Integer(:lock_version, default: 0, null: false)] }
+    %i[cards notes].each { |name| database.create_table(name) { [primary_key(:id), String(:name), Integer(:owner_id)] } }
+    @models = models(database)
+    database[:owners].insert(name: "Grace")
+    database[:cards].insert(name: "first")
+    %i[cards notes].each { |name| database[name].insert(name: nil) }
+  end
+
+  def app = @app ||= build(@models)
+
+  private
+
+  def models(database)
+    models = Module.new { def self.roll_back = raise(Sequel::Rollback) }
+    %w[Card Note].each do |name|
+      part = models.const_set(name, Class.new(Sequel::Model(database[:"#{name.downcase}s"])))
+      part.define_method(:validate) { errors.add(:name, "is missing") unless self.name }
+    end
+    models.const_set(:Owner, Class.new(Sequel::Model(database[:owners])) do
+      plugin :optimistic_locking
+      one_to_one :card, class: models::Card, key: :owner_id
+      one_to_many :notes, class: models::Note, key: :owner_id
+    end)
+    models
+  end
+end
+
+# What PostgreSQL refuses without naming the column.
+class PostgresRefusedWritesTest < Minitest::Test
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Event < Base; end
+
+  def setup
+    needs :postgres
+    Base.establish_connection(Castellan::TestServers.postgres_url)
+    Base.connection.execute(<<~SQL)
+      CREATE TYPE mood AS ENUM ('sad', 'ok');
+      CREATE TABLE events (id serial PRIMARY KEY, name varchar(5), at timestamptz, mood mood);
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN IF NEW.name = 'bad' THEN RAISE EXCEPTION 'no'; END IF; RETURN NEW; END $$;
+      CREATE TRIGGER refuse BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION refuse();
+    SQL
+    Event.reset_column_information
+  end
+
+  def teardown
+    Base.remove_connection
+  end
+
+  def test_what_postgresql_refuses_is_422_and_named_if_possible
+    wanted = [[{ name: "bad" }, nil, "the record is refused by the database"],
+              [{ name: "longer", mood: "ok" }, "/data/attributes/name", "name is refused by the database"],
+              [{ name: "short", mood: "odd" }, "/data/attributes/mood", "mood is refused by the database"],
+              [{ at: "2026-02-30" }, "/data/attributes/at",
+               "at must be a string with a time, such as \"2026-01-31T12:00:00Z\", got \"2026-02-30\""]]
+    wanted.each { |values, *rest| assert_equal [422, *rest], post(values), values.inspect }
+    assert_equal 0, Event.count
+    assert_equal 201, post({ at: "2026-02-28T01:00:00+02:00", name: "five5" }).first
+  end
+
+  private
+
+  def post(values)
+    @app ||= begin
+      events = Class.new(Castellan::Resource) do
+        model Event
+        type "events"
+        attributes :name, :at, :mood
+        writable :name, :at, :mood
+      end
+      Castellan.app { resource events }
+    end
+    body = JSON.generate(data: { type: "events", attributes: values })
+    response = Rack::MockRequest.new(@app).post("/events", input: body, "CONTENT_TYPE" => "application/vnd.api+json")
+    error = JSON.parse(response.body).fetch("errors", [{}]).first
+    [response.status, error.dig("source", "pointer"), error["detail"]]
+  end
+end
