@@ -419,6 +419,15 @@ class ContractTest < Minitest::Test
     database&.close
   end
 
+  def test_sequel_writes_statements_in_methods_of_its_own_files
+    model = Class.new(Sequel::Model(Sequel.mock[:items]))
+    library = File.dirname(Sequel::Dataset.instance_method(:select).source_location.first, 2)
+    methods = [*%i[select_sql sql].map { |name| model.dataset.method(name) }, model.method(:dataset)]
+    assert_empty(methods.reject { |method| method.source_location.first.start_with?("#{library}/") })
+    none = model.dataset.extension(:null_dataset).nullify
+    assert_kind_of Sequel::Dataset::NullDataset, none
+  end
+
   def test_sequel_returns_the_server_that_a_block_reads
     database = Sequel.connect("sqlite:/", servers: { two: {} }, test: false, keep_reference: false)
     database.extension(:server_block)
