@@ -125,6 +125,7 @@ class SequelRefusedWritesTest < Minitest::Test
   def setup
     database = Sequel.sqlite
     database.create_table(:owners) { [primary_key(:id), String(:name), Integer(:lock_version, default: 0, null: false)] }
+    database.run("ALTER TABLE owners ADD COLUMN loud TEXT GENERATED ALWAYS AS (upper(name)) VIRTUAL")
     %i[cards notes].each { |name| database.create_table(name) { [primary_key(:id), String(:name), Integer(:owner_id)] } }
     @models = models(database)
     database[:owners].insert(name: "Grace")
@@ -133,6 +134,12 @@ class SequelRefusedWritesTest < Minitest::Test
   end
 
   def app = @app ||= build(@models)
+
+  def test_a_table_with_a_generated_column_is_written
+    response = send_document("PATCH", "/owners/1", type: "owners", id: "1", attributes: { name: "Ada" })
+    assert_equal [200, "ADA", 1], [response.status, *@models::Owner[1].values.values_at(:loud, :lock_version)]
+    assert_equal 200, send_document("PATCH", "/owners/1", type: "owners", id: "1", attributes: { name: "Ada" }).status
+  end
 
   private
 

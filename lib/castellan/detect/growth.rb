@@ -148,7 +148,8 @@ module Castellan
       def unchanged
         return "the result had the same size (#{@runs.last.size}) every time" if @runs.all?(&:size)
 
-        "the block returned nothing that has a size, and loaded #{@runs.last.loaded} records every time"
+        "the block returned nothing that has a size (return what grows, such as response.body), and loaded " \
+          "#{@runs.last.loaded} records every time"
       end
 
       def cost

@@ -72,8 +72,9 @@ module Castellan
         end
       end
 
+      # PostgreSQL refuses an UPDATE that names a generated column.
       def save(record)
-        saved = record.save(raise_on_failure: false) ? true : false
+        saved = record.save(raise_on_failure: false, changed: generated?) ? true : false
         members = record.instance_variable_defined?(:@castellan_members) && record.remove_instance_variable(:@castellan_members)
         members.each { |name, others| link(record, name, others) } if saved && members
         saved
@@ -175,6 +176,11 @@ module Castellan
       # Whether the plugin serialization stores any value as text.
       def serialized?(name)
         model.respond_to?(:serialization_map) && model.serialization_map.key?(name.to_sym)
+      end
+
+      # @return [Boolean] whether a column is computed by the database
+      def generated?
+        model.db_schema&.any? { |_, column| column[:generated] } || false
       end
 
       def link(record, association, others)
