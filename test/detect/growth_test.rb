@@ -91,8 +91,8 @@ class DetectGrowthTest < Minitest::Test
     assert_predicate Castellan::Detect.growth(scale: tags) { World::Tag.all.to_a && nil }, :constant?
     growth = Castellan::Detect.growth(scale: tags) { World::User.all.to_a && nil }
     refute_predicate growth, :constant?
-    assert_equal "the block returned nothing that has a size (return what grows, such as response.body), and loaded 5 records every time: " \
-                 "the added records were not part of the work",
+    assert_equal "the block returned nothing that has a size (return what grows, such as response.body), " \
+                 "and loaded 5 records every time: the added records were not part of the work",
                  growth.to_s
   end
 
