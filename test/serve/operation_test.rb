@@ -107,6 +107,17 @@ module OperationContract
     assert_equal OpenTelemetry::Trace::Status::ERROR, spans.last.status.code
   end
 
+  def test_a_304_by_the_tag_of_the_client_is_a_cache_event
+    app = build
+    tag = get(app, "/posts")["etag"]
+    seen = []
+    subscriber = ActiveSupport::Notifications.subscribe("cache.castellan") { |event| seen << event.payload.values_at(:layer, :outcome) }
+    assert_equal 304, get(app, "/posts", "HTTP_IF_NONE_MATCH" => tag).status
+    assert_equal [%i[validator hit]], seen
+  ensure
+    ActiveSupport::Notifications.unsubscribe(subscriber)
+  end
+
   def test_a_kept_document_has_spans_of_its_version_and_the_cache
     exporter = OpenTelemetry::SDK::Trace::Export::InMemorySpanExporter.new
     provider = OpenTelemetry::SDK::Trace::TracerProvider.new

@@ -6,7 +6,7 @@ require "sequel"
 require "rack"
 require "rack/mock_request"
 
-# What a model, a related record or the database refuses: which status, which pointer, and nothing half-written.
+# Writes that a model, a related record or the database refuses have a status and a pointer, and leave nothing half-written.
 module RefusedWritesContract
   OPERATIONS = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"'
 
