@@ -240,6 +240,20 @@ class HTTPCacheCollapsingTest < Minitest::Test
     assert_equal 1, world.requests.size
   end
 
+  # Puma does not read it.
+  def test_a_streamed_204_is_stored_over_http
+    requests = closed = 0
+    body = Class.new do
+      define_method(:each) { |&_block| nil }
+      define_method(:close) { closed += 1 }
+    end
+    application = ->(_env) { (requests += 1) && [204, FRESH.dup, body.new] }
+    Castellan::TestServers.puma(Castellan::HTTPCache.new(application)) do |url|
+      assert_equal(%w[204 204], Array.new(2) { Net::HTTP.get_response(URI(url)).code })
+    end
+    assert_equal [1, 1], [requests, closed]
+  end
+
   def test_an_array_like_body_that_raises_is_closed
     closed = false
     body = Object.new

@@ -97,6 +97,9 @@ class HTTPCacheFreshnessTest < Minitest::Test
        ["an invalid Last-Modified is nothing", { "last-modified" => "yesterday" }, :miss],
        ["a heuristic never replaces an invalid Expires", modified[1000, "expires" => "0"], :validate],
        ["a heuristic never replaces an invalid max-age", modified[1000, "cache-control" => "max-age=x"], :validate],
+       *["public; max-age=0", "public max-age=0", 'public, "max-age=0"'].map { |value|
+         ["a heuristic never replaces a malformed freshness: #{value}", modified[1000, "cache-control" => value], :validate]
+       },
        ["a heuristic can be switched off", modified[1000], :validate, { cache: { heuristic: false } }],
        ["a heuristic can be shorter", modified[1000], :validate, { cache: { heuristic: 0.01 }, after: 10 }],
        ["Pragma of a response without Cache-Control forbids a heuristic", modified[1000, "pragma" => "no-cache"], :miss]

@@ -10,7 +10,7 @@ class HTTPCacheStoringTest < Minitest::Test
   FRESH = { "cache-control" => "max-age=60" }.freeze
   MODIFIED = ->(world) { { "last-modified" => world.date(-100_000), "date" => world.date } }
   HEURISTIC = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].freeze
-  OTHERS = [201, 202, 302, 303, 307, 400, 401, 403, 406, 409, 418, 429, 451, 500, 502, 503, 504, 299, 399, 499, 599].freeze
+  OTHERS = [201, 202, 302, 303, 307, 400, 401, 403, 406, 409, 418, 451, 500, 502, 503, 504, 299, 399, 499, 599].freeze
 
   rows "RFC 9110 §15.1",
        *HEURISTIC.map { |status| ["#{status} is stored by a heuristic", MODIFIED, :hit, { status: status }] },
@@ -27,6 +27,9 @@ class HTTPCacheStoringTest < Minitest::Test
        ["416 is not stored", FRESH, :miss, { status: 416 }],
        ["412 is not stored", FRESH, :miss, { status: 412 }],
        ["407 is not stored without its Proxy-Authenticate", FRESH, :miss, { status: 407 }],
+       *[428, 429, 431, 511].map { |status|
+         ["#{status} is not stored (RFC 6585)", { "cache-control" => "public, max-age=60" }, :miss, { status: status }]
+       },
        ["HEAD is stored", FRESH, :hit, { method: "HEAD" }],
        *%w[POST PUT PATCH DELETE OPTIONS PROPFIND REPORT SEARCH QUERY FOO].map { |name|
          ["#{name} is not answered from the cache", FRESH, :miss, { method: name }]

@@ -226,7 +226,16 @@ module Castellan
         known = size(received)
         return unstored(received, policy) if known && known > @options.max_body
 
+        return empty(received) if received.status == 204
+
         received.body.respond_to?(:to_ary) && !received.lazy? ? buffered(received) : streamed(received, policy)
+      end
+
+      # Servers close the body of a 204 without reading it, so a streamed one would not be stored.
+      def empty(received)
+        received.close
+        received.body = []
+        buffered(received)
       end
 
       # A part does not replace a whole response. The response to If-Range has few fields, so it is stored only

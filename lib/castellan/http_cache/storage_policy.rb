@@ -14,11 +14,12 @@ module Castellan
       UNDERSTOOD = [200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 305, 307, 308, *400..417, 421, 422, 426, *500..505].freeze
       # These depend on request fields that are not part of the key: Range and conditions.
       PARTIAL = [206, 304, 412, 416].freeze
-      # Without these the content would be another, or for all requests; Proxy-Authenticate, which is not stored, is
-      # needed by a 407.
+      # RFC 6585 forbids to store these, which concern one client or its network. A 407 needs Proxy-Authenticate, which
+      # is not stored.
+      UNSTORED = [407, 428, 429, 431, 511].freeze
+      # Without these the content would be another, or for all requests.
       NEEDED = %w[content-encoding content-range content-type date vary].freeze
-      PROXY_AUTHENTICATION_REQUIRED = 407
-      private_constant :HEURISTIC, :UNDERSTOOD, :NEEDED, :PROXY_AUTHENTICATION_REQUIRED
+      private_constant :HEURISTIC, :UNDERSTOOD, :NEEDED, :UNSTORED
 
       # @return [Hash] normalized fields of the response
       attr_reader :fields
@@ -101,7 +102,7 @@ module Castellan
       # A body with Transfer-Encoding is encoded already, such as that of Rails' `render stream: true`. Events are of
       # the time when they are sent.
       def final?
-        @status >= 200 && @status != PROXY_AUTHENTICATION_REQUIRED && (!PARTIAL.include?(@status) || part?) &&
+        @status >= 200 && !UNSTORED.include?(@status) && (!PARTIAL.include?(@status) || part?) &&
           !@fields.key?("rack.hijack") && !@fields.key?("transfer-encoding") && !events?
       end
 
@@ -208,7 +209,7 @@ module Castellan
       # RFC 9111 §4.2.2: a fraction of the time since the last modification.
       def estimate
         return 0 unless @options.heuristic && (HEURISTIC.include?(@status) || @control.key?("public"))
-        return 0 unless (modified = last_modified) && !legacy_no_cache?
+        return 0 unless (modified = last_modified) && !legacy_no_cache? && !@control.malformed? # public; max-age=0
 
         (((date || @received_at) - modified) * @options.heuristic).clamp(0, @options.longest_heuristic)
       end
