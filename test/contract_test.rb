@@ -193,6 +193,26 @@ class ContractTest < Minitest::Test
     assert_includes ActionController::API._renderers, :json
   end
 
+  class Ignored < ActiveRecord::Base; end
+
+  def test_active_record_keeps_whether_a_statement_changed_the_row_in_these_variables
+    Ignored.establish_connection(adapter: "sqlite3", database: ":memory:")
+    Ignored.connection.create_table(:ignoreds) { |t| t.string(:name) }
+    %w[UPDATE DELETE].each do |event|
+      condition = "WHEN OLD.name = 'kept' BEGIN SELECT RAISE(IGNORE); END"
+      Ignored.connection.execute("CREATE TRIGGER no_#{event} BEFORE #{event} ON ignoreds #{condition}")
+    end
+    changed = %w[free kept].map do |name|
+      Ignored.transaction do # a commit resets them
+        record = Ignored.create!(name: name).tap { |one| one.update(name: "next") }.tap(&:destroy)
+        %i[@_trigger_update_callback @_trigger_destroy_callback].map { |kept| record.instance_variable_get(kept) }
+      end
+    end
+    assert_equal [[true, true], [false, false]], changed
+  ensure
+    Ignored.remove_connection
+  end
+
   def test_active_record_ends_a_transaction_in_these_methods
     required = %i[begin_transaction commit_transaction rollback_transaction current_transaction throw_away!]
     assert_empty(required.reject { |name| ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(name) })

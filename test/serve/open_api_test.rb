@@ -28,6 +28,12 @@ module OpenApiContract
     assert_equal([200], answered.map { |path| call(path).status }.uniq)
   end
 
+  def test_writes_list_the_statuses_of_their_errors
+    posts, post = describe["paths"].values_at("/posts", "/posts/{id}")
+    errors = [posts["post"], post["patch"], post["delete"]].map { |one| one["responses"].keys.grep(/4../) }
+    assert_equal [%w[400 401 403 404 409 422], %w[400 401 403 404 409 422], %w[401 403 404 409 422]], errors
+  end
+
   def test_parameters_are_those_that_are_declared
     found = describe["paths"]["/posts"]["get"]["parameters"].to_h { |one| [one["name"], one["schema"]] }
     assert_equal ["locale", "fields[posts]", "include", "sort", "filter[secret]", "page[number]", "page[size]"], found.keys

@@ -117,6 +117,58 @@ class ActiveRecordRefusedWritesTest < Minitest::Test
   end
 
   def app = @app ||= build(self.class)
+
+  class Account < Base
+    self.table_name = "owners"
+    attr_accessor :secret, :secret_confirmation
+
+    has_many :notes, class_name: "ActiveRecordRefusedWritesTest::Note", foreign_key: :owner_id
+    has_one :card, class_name: "ActiveRecordRefusedWritesTest::Card", foreign_key: :owner_id
+    accepts_nested_attributes_for :notes, :card, limit: 2
+    default_scope { where.not(name: "gone") }
+    validates :secret, confirmation: true
+  end
+
+  def test_an_error_of_a_writable_name_without_an_attribute_has_its_pointer
+    assert_equal [422, "/data/attributes/secret_confirmation"], account(secret: "a", secret_confirmation: "b")
+  end
+
+  def test_nested_attributes_that_do_not_fit_are_422
+    note = { name: "n" }
+    wrong = ["x", 1, [1], { "0": 1 }, [{ nope: 1 }], [{ id: 99, name: "x" }], { a: [] }, [note, note, note]]
+    wrong.each { |value| assert_equal [422, "/data/attributes/notes_attributes"], account(notes_attributes: value), value.inspect }
+    [[note], { nope: 1 }].each do |value|
+      assert_equal [422, "/data/attributes/card_attributes"], account(card_attributes: value), value.inspect
+    end
+    assert_equal 1, Account.count
+    [[note], { "0": note }, nil].each { |value| assert_equal 201, account({ notes_attributes: value }.compact).first }
+    assert_equal 2, Note.where(name: "n").count
+  end
+
+  def test_a_record_that_the_default_scope_hides_is_not_created
+    assert_equal [403, nil], account(name: "gone")
+    operation = { op: "add", data: { type: "accounts", attributes: { name: "gone" } } }
+    body = JSON.generate("atomic:operations": [operation])
+    assert_equal 403, Rack::MockRequest.new(@accounts).post("/operations", input: body, "CONTENT_TYPE" => OPERATIONS).status
+    assert_equal 1, Account.unscoped.count
+  end
+
+  private
+
+  def account(values)
+    @accounts ||= begin
+      accounts = Class.new(Castellan::Resource) do
+        model Account
+        type "accounts"
+        attributes :name
+        writable :name, :secret, :secret_confirmation, :notes_attributes, :card_attributes
+      end
+      Castellan.app { [resource(accounts), operations] }
+    end
+    body = JSON.generate(data: { type: "accounts", attributes: { name: "a", **values } })
+    response = Rack::MockRequest.new(@accounts).post("/accounts", input: body, "CONTENT_TYPE" => "application/vnd.api+json")
+    [response.status, JSON.parse(response.body).dig("errors", 0, "source", "pointer")]
+  end
 end
 
 class SequelRefusedWritesTest < Minitest::Test
@@ -210,5 +262,168 @@ class PostgresRefusedWritesTest < Minitest::Test
     response = Rack::MockRequest.new(@app).post("/events", input: body, "CONTENT_TYPE" => "application/vnd.api+json")
     error = JSON.parse(response.body).fetch("errors", [{}]).first
     [response.status, error.dig("source", "pointer"), error["detail"]]
+  end
+end
+
+# Policies, views and triggers of PostgreSQL, for a role that they restrict.
+module RestrictedWritesContract
+  SCHEMA = <<~SQL
+    DO $$ BEGIN
+      IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'castellan_writer') THEN CREATE ROLE castellan_writer LOGIN; END IF;
+    END $$;
+    CREATE TABLE letters (id serial PRIMARY KEY, title text, owner text, price money, days tstzrange, data jsonb);
+    CREATE INDEX ON letters (title);
+    CREATE VIEW shorts AS SELECT id, title FROM letters WHERE length(title) < 4 WITH CHECK OPTION;
+    CREATE TABLE closed (id serial PRIMARY KEY, title text);
+    CREATE FUNCTION restrict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF NEW.title = 'drop' THEN RETURN NULL; END IF;
+      IF NEW.title = 'used' THEN RAISE restrict_violation; END IF;
+      IF NEW.title = 'privilege' THEN RAISE insufficient_privilege; END IF;
+      RETURN NEW;
+    END $$;
+    CREATE TRIGGER restrict BEFORE INSERT OR UPDATE ON letters FOR EACH ROW EXECUTE FUNCTION restrict();
+    INSERT INTO letters (title, owner) VALUES ('first', 'me');
+    ALTER TABLE letters ENABLE ROW LEVEL SECURITY;
+    CREATE POLICY seen ON letters FOR SELECT USING (true);
+    CREATE POLICY made ON letters FOR INSERT WITH CHECK (owner IS DISTINCT FROM 'other');
+    CREATE POLICY changed ON letters FOR UPDATE USING (true) WITH CHECK (owner IS DISTINCT FROM 'other');
+    GRANT ALL ON letters, letters_id_seq, shorts TO castellan_writer;
+    GRANT SELECT ON closed TO castellan_writer;
+  SQL
+  LONG = Random.new(1).bytes(9_000).unpack1("H*")
+
+  def test_row_level_security_is_403_and_writes_nothing
+    assert_equal [403, nil], send_document("POST", "letters", { title: "new", owner: "other" })
+    assert_equal [403, nil], send_document("PATCH", "letters", { title: "new", owner: "other" })
+    assert_equal [403, nil], send_document("POST", "letters", { title: "privilege" })
+    assert_equal [%w[first me]], letters
+  end
+
+  def test_a_delete_that_no_policy_allows_is_not_204
+    assert_includes [409, 422], Rack::MockRequest.new(app).delete("/letters/1").status
+    assert_equal [%w[first me]], letters
+  end
+
+  def test_a_write_that_a_trigger_drops_is_no_success
+    assert_equal [422, "/data"], send_document("POST", "letters", { title: "drop" })
+    assert_includes [409, 422], send_document("PATCH", "letters", { title: "drop" }).first
+    assert_equal [%w[first me]], letters
+  end
+
+  def test_what_an_index_a_view_or_a_trigger_refuses_is_no_500
+    assert_equal [422, nil], send_document("POST", "letters", { title: LONG })
+    assert_equal [422, nil], send_document("POST", "shorts", { title: "longer" })
+    assert_equal [409, nil], send_document("POST", "letters", { title: "used" })
+    assert_equal [%w[first me]], letters
+  end
+
+  def test_a_missing_privilege_is_the_applications_mistake
+    assert_raises(ActiveRecord::StatementInvalid, Sequel::DatabaseError) { send_document("POST", "closed", { title: "a" }) }
+  end
+
+  def test_nonsense_is_neither_no_money_nor_an_infinite_range
+    assert_equal [422, "/data/attributes/price"], send_document("PATCH", "letters", { price: "x" })
+    ["[x,y]", "x", "[2026-01-01,z)", "[2026-01-02,2026-01-01)"].each do |range|
+      assert_equal [422, "/data/attributes/days"], send_document("PATCH", "letters", { days: range }), range
+    end
+    ['["2026-01-01 00:00:00+00",infinity)', "[2026-01-01T00:00:00.000Z,]", "(,)"].each do |range|
+      assert_equal [200, nil], send_document("PATCH", "letters", { days: range }), range
+    end
+    assert_equal [200, nil], send_document("PATCH", "letters", { price: "1.5" })
+  end
+
+  def test_a_json_column_stores_any_value
+    ["text", "{}", "null", 7, 1.5, true, false, [], { "a" => nil }].each do |value|
+      assert_equal [200, nil], send_document("PATCH", "letters", { data: value }), value.inspect
+      assert_equal [200, nil], send_document("PATCH", "letters", { title: "next" }), value.inspect
+      body = Rack::MockRequest.new(app).get("/letters/1").body
+      assert_equal [value], [JSON.parse(body).dig("data", "attributes", "data")], value.inspect
+    end
+  end
+
+  private
+
+  def url = @url ||= Castellan::TestServers.postgres_url
+  def writer_url = url.sub("postgres@", "castellan_writer@")
+
+  def send_document(method, type, attributes)
+    id = { id: "1" } if method == "PATCH"
+    body = JSON.generate(data: { type: type, **id.to_h, attributes: attributes })
+    path = ["", type, *id&.values].join("/")
+    response = Rack::MockRequest.new(app).request(method, path, input: body, "CONTENT_TYPE" => "application/vnd.api+json")
+    [response.status, JSON.parse(response.body).dig("errors", 0, "source", "pointer")]
+  end
+
+  def letters
+    data = JSON.parse(Rack::MockRequest.new(app).get("/letters").body)["data"]
+    data.map { |letter| letter["attributes"].values_at("title", "owner") }
+  end
+
+  def build(models)
+    letters, *others = models
+    letters = Class.new(Castellan::Resource) do
+      model letters
+      type "letters"
+      attributes :title, :owner, :price, :days, :data
+      writable :title, :owner, :price, :days, :data
+      deletable
+    end
+    others = %w[shorts closed].zip(others).map do |name, table|
+      Class.new(Castellan::Resource) { [model(table), type(name), attributes(:title), writable(:title)] }
+    end
+    Castellan.app { [letters, *others].each { |one| resource one } }
+  end
+end
+
+class ActiveRecordRestrictedWritesTest < Minitest::Test
+  include RestrictedWritesContract
+
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Letter < Base; end
+
+  class Short < Base
+    self.primary_key = "id"
+  end
+
+  class Closed < Base
+    self.table_name = "closed"
+  end
+
+  def setup
+    needs :postgres
+    Base.establish_connection(url)
+    Base.connection.execute(SCHEMA)
+    Base.establish_connection(writer_url)
+    [Letter, Short, Closed].each(&:reset_column_information)
+  end
+
+  def teardown
+    Base.remove_connection
+  end
+
+  def app = @app ||= build([Letter, Short, Closed])
+end
+
+class SequelRestrictedWritesTest < Minitest::Test
+  include RestrictedWritesContract
+
+  def setup
+    needs :postgres
+    Sequel.connect(url) { |database| database.run(SCHEMA) }
+    @database = Sequel.connect(writer_url)
+    @database.extension(:pg_json)
+  end
+
+  def teardown
+    @database&.disconnect
+  end
+
+  def app
+    @app ||= build(%i[letters shorts closed].map { |table|
+      Class.new(Sequel::Model(@database[table])) { set_primary_key :id }
+    })
   end
 end

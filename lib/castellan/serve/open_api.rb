@@ -142,7 +142,7 @@ module Castellan
           { "parameters" => [id], "get" => operation("read", one, parameters: query(one, list: false),
                                                                   ok: ["200", document(ref(one.definition))], problems: %w[400 404]),
             "patch" => (written("update", one, :update, "200") if writable?(one, :update)),
-            "delete" => (operation("delete", one, ok: ["204"], problems: %w[403 404 409]) if deletable?(one)) }.compact
+            "delete" => (operation("delete", one, ok: ["204"], problems: %w[403 404 409 422]) if deletable?(one)) }.compact
         end
 
         def writable?(one, action)
@@ -166,8 +166,7 @@ module Castellan
         def written(name, one, action, status)
           definitions = one.definition.written_as.select { |definition| @schemas.writable(definition, action).any? }
           body = document(any_of(definitions.map { |definition| { "$ref" => "#/components/schemas/#{@names[definition]}.#{action}" } }))
-          problems = %w[400 403 409 422] + (action == :update ? %w[404] : [])
-          operation(name, one, body: body, ok: [status, document(ref(one.definition))], problems: problems.sort)
+          operation(name, one, body: body, ok: [status, document(ref(one.definition))], problems: %w[400 403 404 409 422])
         end
 
         def related(paths, one, relationship)

@@ -134,7 +134,7 @@ module Castellan
           refuse("#{pointer}/data/lid", "an operation before has created a #{local.first} with this lid; choose another") if @local[local]
           created = writer.create(data, "#{pointer}/data")
           @local[local] = created if local
-          rendered(target, writer.id_of(created))
+          rendered(target, writer.id_of(created)).tap { |result| raise writer.unseen unless result["data"] }
         end
 
         def update(writer, target, operation, pointer)

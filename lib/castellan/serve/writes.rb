@@ -38,7 +38,7 @@ module Castellan
       def create(env, viewer, data = primary_data(env))
         id, document = run(viewer) do |writer|
           id = writer.id_of(writer.create(data, "/data"))
-          [id, rendered(env, viewer, id)]
+          [id, rendered(env, viewer, id).tap { |one| raise writer.unseen if one.status == 404 }]
         end
         @endpoint.written(document, 201, "location" => own_link(document) || @endpoint.location(env, id))
       end

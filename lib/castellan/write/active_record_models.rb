@@ -45,8 +45,7 @@ module Castellan
       # @return [Boolean] whether the attribute can store the value
       def fits?(name, value)
         name = model.attribute_aliases.fetch(name.to_s, name.to_s)
-        # has_secure_password defines such a writer.
-        return value.is_a?(String) || !model.method_defined?(:"authenticate_#{name}") unless model.attribute_names.include?(name)
+        return fits_writer?(name, value) unless model.attribute_names.include?(name)
 
         type = model.type_for_attribute(name)
         cast = type.cast(value)
@@ -69,23 +68,28 @@ module Castellan
       # @param values [Hash{Symbol => Object}] attributes and associations; to-many associations of a stored
       #   record are written immediately
       def assign(record, values)
-        values.each { |name, others| lock_added(record, name, others) if others.is_a?(Array) }
-        record.assign_attributes(values)
+        nested, own = values.partition { |name, _| nested(name) }
+        own.each { |name, others| lock_added(record, name, others) if others.is_a?(Array) }
+        record.assign_attributes(own.to_h)
+        nested.each { |name, value| assign_nested(record, name, value) }
       end
 
-      # @return [Boolean] false if the record is invalid or a callback aborted
+      # @return [Object] the value to assign for a value of a client's document
+      def value_of(_name, value) = value
+
+      # @return [Boolean] false if the record is invalid, a callback aborted, or the database ignored the UPDATE
       def save(record)
-        record.save
+        record.save && !ignored?(record, :@_trigger_update_callback)
       end
 
-      # @return [Boolean] false if a callback aborted
+      # @return [Boolean] false if a callback aborted, or the database ignored the DELETE
       def delete(record)
-        record.destroy ? true : false
+        record.destroy && !ignored?(record, :@_trigger_destroy_callback) ? true : false
       end
 
-      # @return [Boolean] whether the record is in the database
+      # @return [Boolean] whether the record is in the database; a trigger that returns NULL leaves it without a key
       def stored?(record)
-        record.persisted?
+        record.persisted? && Array(model.primary_key).none? { |key| record.read_attribute(key).nil? }
       end
 
       # Locks the row until the end of the transaction, and reloads it.
@@ -202,6 +206,33 @@ module Castellan
       # Keeps the connection until the request ends. Since 7.2, applications may disallow `model.connection`
       # (`permanent_connection_checkout`).
       def connection = model.respond_to?(:lease_connection) ? model.lease_connection : model.connection
+
+      # Whether the writer of `has_secure_password` or `accepts_nested_attributes_for` takes the value.
+      def fits_writer?(name, value)
+        return value.is_a?(String) || !model.method_defined?(:"authenticate_#{name}") unless (association = nested(name))
+        return value.is_a?(Hash) unless model.reflect_on_association(association).collection?
+
+        value = value.key?("id") ? [value] : value.values if value.is_a?(Hash)
+        value.is_a?(Array) && value.all?(Hash)
+      end
+
+      # @return [Symbol, nil] the association whose records the writer of `accepts_nested_attributes_for` changes
+      def nested(name)
+        association = name.to_s.delete_suffix("_attributes").to_sym
+        association if name.end_with?("_attributes") && model.nested_attributes_options.key?(association)
+      end
+
+      # @raise [NotSaved] if a related record has no such attribute, or there is no record with the id
+      def assign_nested(record, name, value)
+        record.public_send(:"#{name}=", value)
+      rescue ::ActiveModel::UnknownAttributeError, ::ActiveRecord::RecordNotFound, ::ActiveRecord::NestedAttributes::TooManyRecords,
+             ArgumentError
+        record.errors.add(name, "is invalid")
+        raise NotSaved, record
+      end
+
+      # A trigger or row level security may make a statement change no row, without an error. A commit resets the variable.
+      def ignored?(record, changed) = record.instance_variable_get(changed) == false && in_transaction?
 
       # ActiveRecord wraps types (encrypted, normalized).
       def serialized?(type)

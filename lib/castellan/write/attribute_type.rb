@@ -45,7 +45,15 @@ module Castellan
         time: ["a string with a time, such as \"12:00:00\"",
                ->(value) { (value.is_a?(String) && TIME_OF_DAY.match?(value)) || day?(value, WHOLE_TIME) }]
       }.freeze
-      private_constant :CHECKS
+      # ActiveRecord would read "x" as 0 and "[x,y]" as an infinite range. Only the database can check the rest.
+      BOUNDS = { int4range: /[+-]?\d+/, int8range: /[+-]?\d+/, numrange: /[+-]?\d+(?:\.\d+)?/, daterange: DATE,
+                 tsrange: /#{DATE}(?:[T ][\d:.+-]+Z?)?/, tstzrange: /#{DATE}(?:[T ][\d:.+-]+Z?)?/ }.freeze
+      PARTLY = BOUNDS.to_h { |type, bound|
+        one = /\s*"?(?:#{bound}|-?infinity)?"?\s*/
+        text = /\A(?:[\[(]#{one},#{one}[\])]|empty)\z/
+        [type, ["a string with a range, such as \"[lower,upper)\"", ->(value) { value.is_a?(String) && text.match?(value) }]]
+      }.merge(money: CHECKS[:decimal]).freeze
+      private_constant :CHECKS, :BOUNDS, :PARTLY
 
       module_function
 
@@ -79,7 +87,7 @@ module Castellan
       end
 
       def problem_of_type(type, value)
-        wanted, check = CHECKS[type]
+        wanted, check = CHECKS[type] || PARTLY[type]
         if check && !check.call(value)
           "must be #{wanted}, got #{value.is_a?(String) ? ClientText.shown(value,
                                                                            40).inspect : Write.kind_of(value)}"

@@ -42,6 +42,9 @@ module Castellan
         "PG::CheckViolation" => :refused, "PG::StringDataRightTruncation" => :refused, "PG::NumericValueOutOfRange" => :refused,
         "PG::ExclusionViolation" => :taken, "PG::InvalidTextRepresentation" => :refused, "PG::DatetimeFieldOverflow" => :refused,
         "PG::RaiseException" => :refused, # RAISE EXCEPTION of a trigger
+        "PG::WithCheckOptionViolation" => :refused, # of a view
+        "PG::ProgramLimitExceeded" => :refused, # a text that is too long for its index
+        "PG::RestrictViolation" => :referenced, "PG::InsufficientPrivilege" => :forbidden,
         "PG::QueryCanceled" => :away, "PG::LockNotAvailable" => :busy, "PG::ReadOnlySqlTransaction" => :away,
         "PG::TRSerializationFailure" => :busy, "PG::TRDeadlockDetected" => :busy,
         "PG::InvalidSqlStatementName" => :busy, # after a reset, the session has no prepared statements
@@ -51,7 +54,8 @@ module Castellan
       }.freeze
       SQLITE_COLUMNS = /constraint failed: ([\w., ]+)/
       STATEMENT = %w[ActiveRecord::StatementInvalid Sequel::DatabaseError].freeze
-      private_constant :STATEMENT, :KINDS, :CAUSES, :SQLITE_COLUMNS
+      STOPPED = "a callback of the model or a trigger of the database"
+      private_constant :STOPPED, :STATEMENT, :KINDS, :CAUSES, :SQLITE_COLUMNS
 
       # @param error [Exception]
       # @return [Symbol, nil] the kind of database error; nil for any other error
@@ -64,11 +68,15 @@ module Castellan
       end
 
       # Class 22 of SQLSTATE is "data exception".
-      def self.data_exception?(error)
-        state = error.result&.error_field(::PG::PG_DIAG_SQLSTATE) if error.respond_to?(:result) && error.result.respond_to?(:error_field)
-        state.to_s.start_with?("22")
-      end
+      def self.data_exception?(error) = field(error, :PG_DIAG_SQLSTATE).start_with?("22")
       private_class_method :data_exception?
+
+      # @param error [Exception] of a driver
+      # @param name [Symbol] of a constant of PG::Result
+      # @return [String] a field of PostgreSQL's error; empty for other errors
+      def self.field(error, name)
+        error.respond_to?(:result) && error.result.respond_to?(:error_field) ? error.result.error_field(::PG.const_get(name)).to_s : ""
+      end
 
       # @param error [Exception]
       # @return [Boolean] whether the database is unavailable at the moment
@@ -106,6 +114,7 @@ module Castellan
         when :referenced then referenced(error)
         when :null then problem(422, "must not be null", "Invalid value", pointer_of(error))
         when :refused then problem(422, "is refused by the database", "Invalid value", pointer_of(error) || suspect)
+        when :forbidden then forbidden(error)
         when :read_only then problem(403, "the record is read-only", "Forbidden")
         when :between then problem(403, "the relationship cannot be changed here: its records belong to records in between", "Forbidden")
         when :constant then problem(403, "cannot be changed", "Forbidden", @members[error.message]) # the message is the attribute
@@ -127,7 +136,7 @@ module Castellan
       def invalid(record)
         found = problems(record)
         found = @linked.flat_map(&:last).flat_map { |other| problems(other) } if found.empty?
-        found = [["the record was not written: a callback of the model stopped it", @members["base"]]] if found.empty?
+        found = [["the record was not written: #{STOPPED} stopped it", @members["base"]]] if found.empty?
         InvalidDocument.new(found.uniq.map { |text, pointer| problem(422, text, "Invalid value", pointer, named: true) })
       end
 
@@ -152,6 +161,13 @@ module Castellan
         BadRequest.new(text, status: status, title: title, pointer: pointer)
       end
 
+      # Row level security and triggers refuse a row. A missing GRANT is a mistake of the application.
+      def forbidden(error)
+        return if self.class.field(driver_error(error), :PG_DIAG_SOURCE_FUNCTION) == "aclcheck_error"
+
+        problem(403, "the database does not allow you to write this", "Forbidden")
+      end
+
       # PostgreSQL names the id, which others refer to, if the record that is deleted is still used.
       def referenced(error)
         pointer = pointer_of(error)
@@ -167,9 +183,13 @@ module Castellan
         columns_of(error).filter_map { |column| @members[column] }.first
       end
 
+      def driver_error(error)
+        error.cause || (error.wrapped_exception if error.respond_to?(:wrapped_exception)) || error
+      end
+
       # PostgreSQL names the constraint and the column; SQLite names "table.column".
       def columns_of(error)
-        cause = error.cause || (error.wrapped_exception if error.respond_to?(:wrapped_exception)) || error
+        cause = driver_error(error)
         result = cause.result if cause.respond_to?(:result)
         return cause.message[SQLITE_COLUMNS, 1].to_s.split(",").map { |name| name.strip.split(".").last } unless result
 

@@ -101,7 +101,7 @@ module Castellan
         problem = unfit(type, value) if problem.nil? && !value.nil? && !@models.fits?(column, value)
         refuse(pointer, problem, status: 422) if problem
         @unread << pointer unless value.nil? || AttributeType.known?(type.name)
-        value
+        @models.value_of(column, value)
       end
 
       def unfit(type, value)

@@ -6,7 +6,9 @@ module Castellan
     class SequelModels
       # PostgreSQL's types that Sequel does not name, or names only with an extension.
       CHECKED = { "uuid" => :uuid, "hstore" => :hstore }.freeze
-      private_constant :CHECKED
+      # The methods of the extension pg_json that make a JSON value of a scalar.
+      WRAPPERS = { json: :pg_json_wrap, jsonb: :pg_jsonb_wrap }.freeze
+      private_constant :CHECKED, :WRAPPERS
 
       # @return [Class]
       attr_reader :model
@@ -72,8 +74,14 @@ module Castellan
         end
       end
 
+      # Sequel would parse a text as JSON: "{}" would become an object.
+      def value_of(name, value)
+        value.is_a?(String) && !serialized?(name) ? json_scalar(model.db_schema&.dig(name.to_sym, :type), value) : value
+      end
+
       # PostgreSQL refuses an UPDATE that names a generated column.
       def save(record)
+        wrap_scalars(record) unless record.new?
         saved = record.save(raise_on_failure: false, changed: generated?) ? true : false
         members = record.instance_variable_defined?(:@castellan_members) && record.remove_instance_variable(:@castellan_members)
         members.each { |name, others| link(record, name, others) } if saved && members
@@ -176,6 +184,23 @@ module Castellan
       # Whether the plugin serialization stores any value as text.
       def serialized?(name)
         model.respond_to?(:serialization_map) && model.serialization_map.key?(name.to_sym)
+      end
+
+      # Sequel saves all columns, and would write a number that it has read from a JSON column as a number.
+      def wrap_scalars(record)
+        model.db_schema&.each do |name, column|
+          next unless WRAPPERS.key?(column[:type]) && record.values.key?(name) && !serialized?(name)
+
+          record.values[name] = json_scalar(column[:type], record.values[name])
+        end
+      end
+
+      def json_scalar(type, value)
+        wrapper = WRAPPERS[type] if ::Sequel.respond_to?(:pg_json_wrap) && model.db.database_type == :postgres
+        case value
+        when String, Integer, Float, true, false then wrapper ? ::Sequel.public_send(wrapper, value) : value
+        else value
+        end
       end
 
       # @return [Boolean] whether a column is computed by the database

@@ -112,6 +112,11 @@ module Castellan
         Write.id_of(definition, record)
       end
 
+      # @return [BadRequest] for a record that its viewer cannot read, because of a scope or of the model's default scope
+      def unseen
+        BadRequest.new("the #{definition.type} would not be visible to you", status: 403, title: "Forbidden")
+      end
+
       # @param error [Exception]
       # @param prefix [String] the JSON pointer to the resource object
       # @return [BadRequest, nil] nil if no client can fix the error
@@ -232,9 +237,7 @@ module Castellan
       # A viewer must not create a record that the viewer may not see, or change a record so that it becomes
       # hidden.
       def visible!(record)
-        return record if unscoped? || visible(id_of(record))
-
-        raise BadRequest.new("the #{definition.type} would not be visible to you", status: 403, title: "Forbidden")
+        unscoped? || visible(id_of(record)) ? record : raise(unseen)
       end
 
       # @return [Array<(String, String, Array<Object>)>] names, JSON pointers and records of the relationships that are written
@@ -260,7 +263,8 @@ module Castellan
       def pointers(prefix)
         return linkage_pointers(prefix) if @relationship
 
-        found = { "base" => prefix }
+        found = definition.writing.rules.flat_map(&:names).to_h { |name| [name.to_s, "#{prefix}/attributes/#{name}"] }
+        found["base"] = prefix
         [*definition.id_column].each { |column| found[column.to_s] = "#{prefix}/id" }
         definition.attributes.each_value do |attribute|
           pointer = "#{prefix}/attributes/#{attribute.key}"
