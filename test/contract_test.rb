@@ -248,6 +248,12 @@ class ContractTest < Minitest::Test
     assert_nil model.current_scope || model.global_current_scope
   end
 
+  def test_active_record_finds_the_class_of_a_row_in_this_method
+    model = Class.new(ActiveRecord::Base)
+    assert_equal ActiveRecord::Inheritance::ClassMethods, model.method(:discriminate_class_for_record).owner
+    assert_equal [%i[req record]], [model.method(:discriminate_class_for_record).parameters.first]
+  end
+
   # The registry of the thread has the blocks of `scoping` of each model.
   def test_active_record_keeps_the_scopes_of_blocks_in_one_registry
     model = Class.new(ActiveRecord::Base) { self.table_name = "things" }

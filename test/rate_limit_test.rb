@@ -75,6 +75,16 @@ class RateLimitTest < Minitest::Test
     assert_equal [200, 200], through_proxy
   end
 
+  def test_a_proxy_whose_ipv4_address_is_written_as_ipv6_is_trusted
+    limit(limit: 1)
+    statuses = %w[8.8.8.8 8.8.4.4 8.8.8.8].map do |address|
+      get("REMOTE_ADDR" => "::ffff:10.0.0.1", "HTTP_X_FORWARDED_FOR" => "#{address}, ::ffff:10.0.0.2").status
+    end
+    assert_equal [200, 200, 429], statuses
+    forged = %w[1.1.1.1 2.2.2.2].map { |address| get("REMOTE_ADDR" => "::ffff:9.9.9.9", "HTTP_X_FORWARDED_FOR" => address).status }
+    assert_equal [200, 429], forged
+  end
+
   def test_a_client_behind_a_proxy_cannot_choose_its_address_with_forwarded
     limit(limit: 1)
     statuses = %w[8.8.8.8 8.8.4.4].map do |address|

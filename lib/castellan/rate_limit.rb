@@ -31,6 +31,9 @@ module Castellan
 
     # Proxies write X-Forwarded-For and pass on the Forwarded of clients, which Rack would read first.
     class Client < Rack::Request
+      # Servers and proxies that listen on IPv6, such as Puma before 8, write IPv4 addresses as ::ffff:10.0.0.1.
+      def trusted_proxy?(address) = super || super(address.to_s.sub(/\A::ffff:(?=\d+\.)/i, ""))
+
       private
 
       def forwarded_priority = super.sort_by { |type| type == :x_forwarded ? 0 : 1 }

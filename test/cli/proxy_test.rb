@@ -112,6 +112,17 @@ class ProxyCommandTest < Minitest::Test
     end
   end
 
+  # newrelic_rpm wraps the application and each middleware in such an object.
+  def test_applications_are_found_behind_objects_without_an_app_variable
+    wrapper = "class Wrapper\n  def initialize(app) = @target = app\n  def call(env) = @target.call(env)\nend\n"
+    in_application("#{MountedApplication::RESOURCES}\n#{wrapper}map('/own') { use Wrapper; run PRIVATE }\nrun Wrapper.new(API)") do |file|
+      out, err, = run_castellan("proxy", "varnish", file)
+      assert_includes out.scan(%r{# (/.*):}).flatten, "/own/posts"
+      assert_includes out, "# /posts/drafts:"
+      refute_includes err, "--at"
+    end
+  end
+
   # The last lines of an application => the options, and the error.
   UNFIT = {
     "run ->(env) { API.call(env) }" => [[], "neither with map of config.ru nor with mount of Rails; write its path: --at /api"],

@@ -23,7 +23,7 @@ class ResourceGeneratorTest < Minitest::Test
     ActiveRecord::Base.connection.instance_exec do
       create_table(:users) { |t| t.string :email; t.string :name; t.string :nickname; t.string :password_digest; t.string :api_token
                                  t.string :diary; t.string :type; t.integer :team_id, :rival_id; t.datetime :created_at }
-      create_table(:teams) { |t| t.string :name }
+      create_table(:teams) { |t| t.string :kind; t.string :name }
       create_table(:badges) { |t| t.integer :user_id; t.string :subject_type; t.integer :subject_id; t.string :label }
       create_table(:badges_users, id: false) { |t| t.integer :user_id; t.integer :badge_id }
       create_table(:photos, id: false) { |t| t.binary :bytes; t.json :meta; t.integer :number; t.string :title
@@ -50,7 +50,7 @@ class ResourceGeneratorTest < Minitest::Test
         encrypts :diary
       end
     RUBY
-    "app/models/team.rb" => "class Team < ApplicationRecord\n  has_many :users\nend\n",
+    "app/models/team.rb" => "class Team < ApplicationRecord\n  self.inheritance_column = :kind\n  has_many :users\nend\n",
     "app/models/badge.rb" => "class Badge < ApplicationRecord\n  belongs_to :user\n  belongs_to :subject, polymorphic: true\nend\n",
     "app/models/photo.rb" => "class Photo < ApplicationRecord\nend\n",
     "app/models/seat.rb" => "class Seat < ApplicationRecord\nend\n",
@@ -79,6 +79,12 @@ class ResourceGeneratorTest < Minitest::Test
     assert_includes file, "  # has_many :badges   # needs BadgeResource"
     _, file = generated("Team", "User", last: "User")
     assert_includes file, "\n  belongs_to :team\n"
+  end
+
+  def test_the_class_of_a_row_is_not_suggested_as_writable
+    _, file = generated("Team")
+    assert_includes file, "  attributes :kind, :name\n"
+    assert_includes file, "  # writable :name\n"
   end
 
   def test_polymorphic_associations_are_marked
@@ -122,8 +128,8 @@ class ResourceGeneratorTest < Minitest::Test
     RUBY
     users, reports = output.lines.last(2)
     assert_includes users, '{"data":[{"type":"users","id":"1","attributes":{"email":"ada@example.com","name":"Ada","created_at":"2'
-    assert_includes users, '"included":[{"type":"teams","id":"1","attributes":{"name":"Blue"}'
-    assert_includes reports, '"attributes":{"name":"Blue"}'
+    assert_includes users, '"included":[{"type":"teams","id":"1","attributes":{"kind":null,"name":"Blue"}'
+    assert_includes reports, '"attributes":{"kind":null,"name":"Blue"}'
     refute_match(/password|token|diary/, users)
   end
 

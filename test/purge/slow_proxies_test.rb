@@ -28,6 +28,17 @@ module PurgeSlowProxiesContract
     assert_empty @healthy.purged, "it has got each note once"
   end
 
+  def test_a_response_that_does_not_end_is_given_up
+    @answer = :drip
+    started(timeout: 0.5) do
+      rename(1, "one")
+      @asked.pop
+      assert_equal 1, notes.size
+      @answer = "200 OK"
+      eventually { notes.empty? }
+    end
+  end
+
   def test_a_purge_is_sent_again_while_another_proxy_fails
     @answer = "503 Down"
     started(again_after: 0.1) do

@@ -467,6 +467,14 @@ class AppOnSequelTest < Minitest::Test
   include AppContract
 
   def library = Library.sequel(:sqlite)
+
+  # Grape takes an application that has this method for one of its own, and then all requests to Grape fail.
+  def test_grape_can_mount_it
+    resource = library.models::ArticleResource
+    [Castellan.app { resource(resource) }, Castellan::Serve::LateApp.new { resource(resource) }].each do |app|
+      refute_respond_to app, :endpoints
+    end
+  end
 end
 
 class AppOnSequelAndPostgresTest < Minitest::Test

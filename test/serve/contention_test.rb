@@ -37,6 +37,17 @@ module TurnsContract
     assert_equal 404, response.status, response.body
     assert_equal "/atomic:operations/2", JSON.parse(response.body)["errors"].first["source"]["pointer"]
   end
+
+  # Such as a primary that has become a replica, or a file that cannot be written.
+  def test_a_database_that_can_only_be_read_answers_writes_with_503
+    setting = self.class.name.include?("Postgres") ? "SET default_transaction_read_only =" : "PRAGMA query_only ="
+    journal.run("#{setting} 1")
+    write = -> { send_data("POST", "/comments", type: "comments", attributes: { body: "Late" }).first }
+    assert_equal [503, "1"], [write.call.status, write.call["retry-after"]]
+    assert_equal 200, get("/comments").first.status
+  ensure
+    journal.run("#{setting} 0")
+  end
 end
 
 JournalRequests.on_every_database(TurnsContract)

@@ -61,6 +61,15 @@ module ReplicasContract
     assert request("DELETE", "/notes/1")["castellan-version"]
   end
 
+  def test_a_write_whose_version_cannot_be_read_is_no_failure
+    after_commit do
+      @primary.get(Sequel.lit("count(pg_terminate_backend(pid)) FROM pg_stat_activity " \
+                              "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"))
+    end
+    written = patch("new")
+    assert_equal [200, nil, "new"], [written.status, written["castellan-version"], @primary[:notes].get(:text)], written.body
+  end
+
   def test_a_text_that_is_no_version_is_refused
     ["", "x", "0/0'; --", "0/0\xFF".b, "1/2/3"].each do |text|
       response = get(text)
@@ -133,6 +142,10 @@ class ReplicasOnActiveRecordTest < Minitest::Test
 
   class Note < Base
     self.table_name = "notes"
+    class << self
+      attr_accessor :committed
+    end
+    after_commit { self.class.committed&.call }
   end
 
   class Alone < ActiveRecord::Base
@@ -172,7 +185,10 @@ class ReplicasOnActiveRecordTest < Minitest::Test
     Note
   end
 
+  def after_commit(&block) = Note.committed = block
+
   def disconnect
+    Note.committed = nil
     %i[writing reading].each { |role| Base.connected_to(role: role) { Base.remove_connection } }
     ActiveRecord::Base.configurations = {}
   end
@@ -207,7 +223,11 @@ class ReplicasOnSequelTest < Minitest::Test
     @database&.disconnect
     @database = Sequel.connect(@primary_url, keep_reference: false, servers: { read_only: { port: replica.port } })
     @database.extension(:server_block)
-    Class.new(Sequel::Model(@database[:notes]))
+    @model = Class.new(Sequel::Model(@database[:notes]))
+  end
+
+  def after_commit(&block)
+    @model.define_method(:after_update) { db.after_commit(&block) }
   end
 
   def disconnect

@@ -524,9 +524,76 @@ module PolymorphicTypesContract
   end
 end
 
-%i[sqlite postgres].each do |database|
-  Object.const_set("PolymorphicTypesOn#{database.capitalize}Test", Class.new(Minitest::Test) do
-    include PolymorphicTypesContract
+# Models of ActiveRecord whose type column does not hold names of classes.
+module OwnTypeNamesContract
+  include JournalRequests
+
+  NAMES = {
+    "integers" => ["integer", [1, 2], "def self.sti_class_for(kind) = module_parent.const_get({ 1 => :Meeting, 2 => :Holiday }.fetch(kind))
+                                       def self.sti_name = { Meeting: 1, Holiday: 2 }[name.demodulize.to_sym]"],
+    "words" => ["varchar(80)", %w[meeting holiday], "def self.find_sti_class(kind) = module_parent.const_get(kind.camelize)
+                                                     def self.sti_name = name.demodulize.underscore"],
+    "enum" => ["integer", [0, 1], "enum :kind, { Meeting: 0, Holiday: 1 }
+                                   self.store_full_sti_class = false
+                                   def self.compute_type(kind) = module_parent.const_get(kind)"]
+  }.freeze
+
+  def setup = nil
+
+  NAMES.each do |name, (column, (meeting, holiday), methods)|
+    define_method("test_a_type_column_of_#{name}") do
+      table = "events_of_#{name}"
+      journal.run("DROP TABLE IF EXISTS #{table}")
+      journal.run("CREATE TABLE #{table} (id integer PRIMARY KEY, kind #{column}, title varchar(40))")
+      values = [meeting, holiday].map { |kind| kind.is_a?(String) ? "'#{kind}'" : kind }
+      journal.run("INSERT INTO #{table} VALUES (1, #{values[0]}, 'Standup'), (2, #{values[1]}, 'Easter'), (3, #{values[0]}, 'Hidden')")
+      calendar = calendar(table, methods)
+      @app = serve { |_| resource calendar::EventResource, at: "events" }
+      _, document = get("/events?sort=-title&page[size]=2")
+      assert_equal [%w[meetings 1], %w[holidays 2]], document["data"].map { |one| one.values_at("type", "id") }
+      assert_equal 2, document["meta"]["total"]
+      assert_equal %w[holidays 2], get("/events/2").last["data"].values_at("type", "id")
+      assert_empty Castellan.verify { calendar::EventResource.render }.differences
+    end
+  end
+
+  private
+
+  def calendar(table, methods)
+    Module.new.tap do |calendar|
+      journal.models.send(:remove_const, :Calendar) if journal.models.const_defined?(:Calendar, false)
+      journal.models.const_set(:Calendar, calendar).const_set(:Base, journal.models::Base)
+      calendar.const_set(:Event, Class.new(calendar::Base))
+      calendar::Event.table_name = table
+      calendar::Event.inheritance_column = :kind
+      calendar::Event.class_eval(methods, __FILE__, __LINE__)
+      calendar.module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
+        class Meeting < Event; end
+        class Holiday < Event; end
+        class EventResource < Castellan::Resource
+          model Event
+          types "MeetingResource", "HolidayResource"
+          attributes :title
+          sort :title
+          page size: 10, count: true
+        end
+        class MeetingResource < EventResource
+          model Meeting
+          type "meetings"
+          scope { |meetings, _| meetings.where.not(title: "Hidden") }
+        end
+        class HolidayResource < EventResource
+          model Holiday
+          type "holidays"
+        end
+      RUBY
+    end
+  end
+end
+
+%i[sqlite postgres].product([PolymorphicTypesContract, OwnTypeNamesContract]) do |database, contract|
+  Object.const_set("#{contract.name.delete_suffix("Contract")}On#{database.capitalize}Test", Class.new(Minitest::Test) do
+    include contract
 
     define_method(:journal) do
       needs :postgres if database == :postgres

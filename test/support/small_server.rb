@@ -3,7 +3,7 @@
 require "socket"
 
 module Castellan
-  # Answers HTTP requests with a status line, closes the connection, or hangs.
+  # Answers HTTP requests with a status line, closes the connection, hangs, or sends a body that does not end.
   #
   #   SmallServer.open(->(_method, path) { path == "/1" ? "200 OK" : nil }) { |url| … }   # nil closes, :hang never answers
   class SmallServer
@@ -30,6 +30,7 @@ module Castellan
         nil until @socket.gets == "\r\n"
         status = @answer.call(*line.split.first(2))
         @socket.read if status == :hang # until the client gives up
+        drip if status == :drip
         break unless status.is_a?(String)
 
         @socket.write("HTTP/1.1 #{status}\r\n#{FIELDS}")
@@ -37,6 +38,13 @@ module Castellan
       @socket.close
     rescue IOError, SystemCallError
       @socket.close
+    end
+
+    private
+
+    def drip
+      @socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+      @socket.write("x") until @socket.wait_readable(0.05)
     end
   end
 end

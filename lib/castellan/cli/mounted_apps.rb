@@ -59,8 +59,15 @@ module Castellan
         when Rack::URLMap
           application.instance_variable_get(:@mapping).each { |_host, path, _pattern, inner| walk(inner, "#{prefix}#{path.chomp("/")}") }
         when Rack::Cascade then application.apps.each { |inner| walk(inner, prefix) }
-        else walk(application.instance_variable_get(:@app), prefix)
+        else inside(application).each { |inner| walk(inner, prefix) }
         end
+      end
+
+      # Most middleware has its application in @app, but newrelic_rpm wraps each in an object that has it in @target.
+      def inside(application)
+        names = application.instance_variables
+        names = [:@app] if names.include?(:@app)
+        names.map { |name| application.instance_variable_get(name) }.select { |value| value.respond_to?(:call) }
       end
 
       def rails?(application)

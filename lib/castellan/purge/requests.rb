@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "net/http"
+require "timeout"
 require "uri"
 
 module Castellan
@@ -56,7 +57,7 @@ module Castellan
       # @return [Array<Net::HTTPResponse>] of the first requests
       def try(requests)
         responses = []
-        connect { |http| requests.each { |request| responses << http.request(request) } } if requests.any?
+        connect { |http| requests.each { |request| responses << response(request, http) } } if requests.any?
         responses
       rescue StandardError
         responses
@@ -67,6 +68,12 @@ module Castellan
       def connect(&block)
         Net::HTTP.start(@uri.host, @uri.port, nil, use_ssl: @uri.scheme == "https", max_retries: 0, open_timeout: @seconds,
                                                    read_timeout: @seconds, write_timeout: @seconds, &block)
+      end
+
+      # Net::HTTP limits each read, so a response of which a byte arrives now and then would never end. The class makes
+      # the error one that Net::HTTP rescues, to close the connection.
+      def response(request, http)
+        Timeout.timeout(@seconds, Timeout::Error) { http.request(request) }
       end
 
       # @return [Array<Failure>]
@@ -82,7 +89,7 @@ module Castellan
 
       # Net::HTTP raises errors of a dozen unrelated classes.
       def failure(request, http)
-        response = http.request(request)
+        response = response(request, http)
         return if response.is_a?(Net::HTTPSuccess)
 
         Failure.new("#{request.method} #{request.path} with #{response.code}", (response["retry-after"].to_i if response.code == "429"))

@@ -167,7 +167,7 @@ module Castellan
       end
 
       # @return [Array<Endpoint>] one for each resource
-      def endpoints = @endpoints.values
+      def resource_endpoints = @endpoints.values
 
       # @return [Array<String>] the paths of {Operations} and {OpenApi}, if they are declared
       def other_paths = [@operations_path, @description&.path].compact

@@ -13,7 +13,7 @@ module Castellan
     class LateApp
       extend Forwardable
 
-      def_delegators :app, :route, :endpoint_of, :endpoints, :other_paths, :purge
+      def_delegators :app, :route, :endpoint_of, :resource_endpoints, :other_paths, :purge
 
       # @param error [Exception] raised by a resource, which may be of another database than the primary one
       # @return [String, nil] why its app can be built later; nil: raise the error

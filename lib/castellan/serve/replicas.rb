@@ -11,8 +11,9 @@ module Castellan
     #
     # The response to a successful write has the header `Castellan-Version`: the position in the primary's
     # write-ahead log. If a client sends it with a read, the response includes the write: the replica serves
-    # it once it has replayed the log to this position, until then the primary does. With `cookie:`, browsers
-    # send the version automatically. Uses the ORM's own routing of reads. Frozen.
+    # it once it has replayed the log to this position, until then the primary does. If the database fails between
+    # the commit and the reading of the position, the response has no version. With `cookie:`, browsers send the
+    # version automatically. Uses the ORM's own routing of reads. Frozen.
     class Replicas
       HEADER = "castellan-version"
       # A position in the write-ahead log (pg_lsn).
@@ -55,8 +56,18 @@ module Castellan
       def written
         @models.on_primary do
           response = yield
-          response.first < 300 ? [response[0], { **response[1], **headers(@models.position) }, response[2]] : response
+          position = position_after_write if response.first < 300
+          position ? [response[0], { **response[1], **headers(position) }, response[2]] : response
         end
+      end
+
+      # The data is written, so a database that fails now must not turn the response into a 503, after which clients
+      # write again.
+      # @return [String, nil]
+      def position_after_write
+        @models.position
+      rescue StandardError => error
+        raise unless Write::DatabaseError.unavailable?(error)
       end
 
       def headers(position)

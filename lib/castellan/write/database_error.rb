@@ -50,7 +50,7 @@ module Castellan
         "PG::InvalidSqlStatementName" => :busy, # after a reset, the session has no prepared statements
         "PG::ConnectionBad" => :away, "PG::AdminShutdown" => :away, "PG::CannotConnectNow" => :away, "PG::UnableToSend" => :away,
         "SQLite3::ConstraintException" => :refused, "SQLite3::MismatchException" => :refused,
-        "SQLite3::BusyException" => :busy, "SQLite3::LockedException" => :busy
+        "SQLite3::BusyException" => :busy, "SQLite3::LockedException" => :busy, "SQLite3::ReadOnlyException" => :away
       }.freeze
       SQLITE_COLUMNS = /constraint failed: ([\w., ]+)/
       STATEMENT = %w[ActiveRecord::StatementInvalid Sequel::DatabaseError].freeze

@@ -28,7 +28,7 @@ module Castellan
         # @raise [Castellan::Error] if a path has characters that a configuration cannot contain
         def initialize(mounted)
           @mounted = mounted
-          served = mounted.flat_map { |prefix, app| app.endpoints.map { |endpoint| ["#{prefix}#{endpoint.path}", endpoint] } }
+          served = mounted.flat_map { |prefix, app| app.resource_endpoints.map { |endpoint| ["#{prefix}#{endpoint.path}", endpoint] } }
           @places = served.group_by(&:first).map { |path, all| place(checked(path), all.map(&:last)) }.sort_by { |place| -place.path.size }
         end
 

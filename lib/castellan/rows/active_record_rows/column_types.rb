@@ -203,17 +203,24 @@ module Castellan
           model.inheritance_column.to_sym if ActiveRecordRows.inherited?(model)
         end
 
-        # @param value [String, nil] a value of {#inheritance_column}
+        # Asks the model as ActiveRecord does, because applications override `find_sti_class`, and the column may be an enum.
+        # @param value [Object, nil] the driver's value of {#inheritance_column}
         # @return [Class, nil] nil if no class has that name
         def class_of(value)
-          value.to_s.empty? ? model : model.sti_class_for(value)
+          column = model.inheritance_column
+          value = value.to_i if value && model.columns_hash.fetch(column).type == :integer # the driver may return text
+          model.send(:discriminate_class_for_record, { column => value })
         rescue ::ActiveRecord::SubclassNotFound
           nil
         end
 
         # @param model [Class] a model of this table
-        # @return [Hash{Object => Class}] the class and its loaded subclasses, by {#inheritance_column}
-        def classes_of(model) = [model, *model.descendants].to_h { |one| [one.sti_name, one] }
+        # @return [Hash{Object => Class}] the class and its loaded subclasses, by the stored value of {#inheritance_column};
+        #   without classes that have no value, such as those that an enum does not name
+        def classes_of(model)
+          type = model.type_for_attribute(model.inheritance_column)
+          [model, *model.descendants].to_h { |one| [type.serialize(one.sti_name), one] }.except(nil)
+        end
 
         private
 

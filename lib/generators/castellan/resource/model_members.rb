@@ -36,9 +36,10 @@ module Castellan
         @binaries ||= (columns - secrets).select { |name| @model.columns_hash[name].type == :binary }
       end
 
-      # @return [Array<String>] attributes that clients may write
+      # @return [Array<String>] attributes that clients may write; not the class of single table inheritance
       def writable
-        attributes.reject { |name| @model.columns_hash[name].then { |column| column.respond_to?(:virtual?) && column.virtual? } }
+        own = attributes - [@model.inheritance_column]
+        own.reject { |name| @model.columns_hash[name].then { |column| column.respond_to?(:virtual?) && column.virtual? } }
       end
 
       # @return [Array<String>] attributes whose columns can be compared with text of a request
