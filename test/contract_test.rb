@@ -237,7 +237,12 @@ class ContractTest < Minitest::Test
   # Two models of one specification name share a pool outside of these blocks.
   def test_active_record_lists_the_blocks_of_connected_to
     assert_empty ActiveRecord::Base.connected_to_stack
-    ActiveRecord::Base.connected_to(role: :reading) { refute_empty ActiveRecord::Base.connected_to_stack }
+    stack = ActiveRecord::Base.connected_to(role: :reading) { ActiveRecord::Base.connected_to_stack.dup }
+    refute_empty stack
+    ActiveRecord::Base.connected_to_stack.replace(stack)
+    assert_equal :reading, ActiveRecord::Base.current_role
+    ActiveRecord::Base.connected_to_stack.clear
+    assert_equal :writing, ActiveRecord::Base.current_role
     assert_equal ActiveRecord::Base.connection_specification_name, Class.new(ActiveRecord::Base).connection_specification_name
   end
 

@@ -109,9 +109,14 @@ module Castellan
 
     attr_reader :rendering
 
+    # @api private
+    # @return [Object, nil] where it is read, see {Rows::Adapter#within}
+    attr_reader :place
+
     # @param rendering [Rendering]
     def initialize(rendering)
       @rendering = rendering
+      @place = rendering.adapter.place
     end
 
     # @return [String] the document's bytes, UTF-8

@@ -53,6 +53,20 @@ class ShardsTest < Minitest::Test
     end
   end
 
+  # Rails' ShardSelector has switched back when the server reads the body.
+  def test_a_rack_body_is_of_the_shard_where_its_document_was_made
+    Notice.create!(title: "of one")
+    on_two { Notice.create!(title: "of two") }
+    keeper = Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: @versions)
+    [nil, keeper].each do |cache|
+      tagged, *bodies = on_two { Array.new(2) { NoticeResource.document(keeper: cache) } << NoticeResource.document(keeper: cache).stream }
+      on_two { tagged.headers }
+      [tagged, *bodies].each { |body| assert_includes body.enum_for(:each).to_a.join, "of two" }
+      assert_equal "of one", title(cache)
+    end
+    assert_equal "of two", on_two { title(keeper) }
+  end
+
   def test_a_dataset_of_a_server_is_refused_and_the_block_is_read
     database = Sequel.connect("sqlite:/", servers: { two: {} })
     database.extension(:server_block)
@@ -74,6 +88,7 @@ class ShardsTest < Minitest::Test
     assert_includes error.message, "with_server(:two)"
     assert_includes resource.render, "of default"
     assert_includes database.with_server(:two) { resource.render }, "of two"
+    assert_includes database.with_server(:two) { resource.document.stream }.each.to_a.join, "of two"
     versions = Castellan::Versions::CommitVersions.new(Castellan::Store::MemoryStore.new)
     keeper = Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: versions)
     kept = -> { resource.document(keeper: keeper) }

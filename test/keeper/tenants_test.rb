@@ -89,6 +89,13 @@ class TenantsTest < Minitest::Test
     within(two) { assert_raises(RuntimeError) { fetch.call { raise "failing" } } }
   end
 
+  def test_a_rack_body_that_is_read_after_the_search_path_has_changed_back_raises
+    document = within("one") { PostResource.document.tap(&:headers) }
+    error = assert_raises(Castellan::ConfigurationError) { document.each { |bytes| flunk(bytes) } }
+    assert_includes error.message, 'made with the search path "one,public" and is read with "public"'
+    within("one") { assert_equal 1, JSON.parse(PostResource.document.enum_for(:each).to_a.join)["data"].size }
+  end
+
   # Such as an excluded model of Apartment, whose table each tenant's schema has, too.
   def test_a_table_of_a_named_schema_is_not_that_of_the_tenant
     run_sql("CREATE TABLE one.products (id int PRIMARY KEY, name text)", "CREATE TABLE public.posts (id int PRIMARY KEY, title text)")

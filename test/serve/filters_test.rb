@@ -324,3 +324,52 @@ module FiltersContract
 end
 
 JournalRequests.on_every_database(FiltersContract)
+
+# Filters and sorts by `alias_attribute`, which only ActiveRecord has.
+class FiltersByAliasesTest < Minitest::Test
+  include JournalRequests
+
+  def journal = Journal.active_record(:sqlite)
+
+  def build
+    posts = self.class.posts(journal.models)
+    hiding = resource_of("PostResource") do
+      model posts
+      scope { |all, _| all }
+      attribute :rating, if: ->(viewer) { viewer == 1 }
+      attribute :summary, if: ->(viewer) { viewer == 1 }
+      attribute :group, from: "writer.group", if: ->(row, viewer) { row.id == viewer }, if_columns: %i[id]
+      belongs_to :writer, if: ->(viewer) { viewer == 1 }
+      filter :stars, :author_id, :body
+      filter :team, from: "writer.team"
+      sort :stars, :author_id, :body
+    end
+    shown = Class.new(hiding) { attribute :points, from: :stars }
+    serve do
+      resource hiding
+      resource shown, at: "shown"
+    end
+  end
+
+  def self.posts(models)
+    @posts ||= begin
+      const_set(:Writer, Class.new(models::Writer) { alias_attribute :group, :team })
+      const_set(:Post, Class.new(models::Post) do
+        belongs_to :writer, class_name: "FiltersByAliasesTest::Writer"
+        { stars: :rating, author_id: :writer_id, summary: :body }.each { |name, column| alias_attribute name, column }
+      end)
+    end
+  end
+
+  def test_a_filter_by_an_alias_of_a_hidden_column_is_closed
+    %w[filter[stars]=5 filter[author_id]=1 sort=-stars sort=author_id].each do |query|
+      assert_equal([400, 200], %w[2 1].map { |viewer| get("/posts?#{query}", "HTTP_AUTHORIZATION" => viewer).first.status }, query)
+    end
+    assert_equal 400, get("/posts?filter[team]=1", "HTTP_AUTHORIZATION" => "1").first.status # the end of the path is the alias
+  end
+
+  def test_a_filter_by_a_column_that_an_alias_shows_is_open
+    assert_equal 200, get("/shown?filter[stars]=5&sort=stars", "HTTP_AUTHORIZATION" => "2").first.status
+    assert_equal 200, get("/posts?filter[body]=x&sort=body", "HTTP_AUTHORIZATION" => "2").first.status # `body` shows it
+  end
+end

@@ -37,6 +37,7 @@ module Castellan
         @definition = definition
         @adapter = adapter
         @foreign_keys = {}
+        @aliases = {}
       end
 
       # @raise [DeclarationError] with the file, the line and the most similar name
@@ -45,11 +46,11 @@ module Castellan
         @definition.attributes.each_value { |attribute| attribute!(attribute) }
         types! if @definition.several_types?
         @definition.relationships.each_value { |relationship| relationship!(relationship) }
-        @definition.know_foreign_keys(@foreign_keys)
         @definition.links.each { |name, link| computed!(link, "link #{name.inspect}") }
         computed!(@definition.meta, "meta")
         @definition.sorts.each_value { |by| sort!(by) }
         @definition.filters.each_value { |by| filter!(by) unless by.is_a?(Proc) }
+        @definition.know_columns(foreign_keys: @foreign_keys, aliases: @aliases)
         cursors! if @definition.paging&.cursors
         identify(@definition, @adapter, [])
       end
@@ -124,7 +125,7 @@ module Castellan
         what = "attribute #{attribute.name.inspect}"
         computed!(attribute.condition&.by_row, "#{what}, if:", attribute.location)
         adapter = attribute.path.reduce(@adapter) { |level, name| to_one!(level, name, what, attribute.location) }
-        attribute.columns&.each { |column| column!(adapter, column, what, attribute.location) }
+        attribute.columns&.each { |column| column!(adapter, column, what, attribute.location, attribute.path) }
         preloads!(attribute, what)
         Rows::PlanScopes.resources_along(@definition, @adapter, attribute.path, location: attribute.location)
       end
@@ -259,7 +260,7 @@ module Castellan
 
       def column_path!(by, what)
         adapter = by.path.reduce(@adapter) { |level, name| to_one!(level, name, what, by.location) }
-        column!(adapter, by.column, what, by.location)
+        column!(adapter, by.column, what, by.location, by.path)
         reason = Rows::ModelReasons.broken_path(@adapter, by.path)
         refuse("#{what}: #{by.key.join(".")} cannot be read in SQL: #{reason}", by.location) if reason
         Rows::PlanScopes.resources_along(@definition, @adapter, by.path, location: by.location)
@@ -271,12 +272,17 @@ module Castellan
           refuse("#{what}: #{adapter.table} has no association #{name}#{Nearest.hint(name, adapter.associations)}", location)
       end
 
-      def column!(adapter, name, what, location)
-        return if adapter.columns.include?(name)
+      def column!(adapter, name, what, location, path = [])
+        return aliased(adapter, name, path) if adapter.columns.include?(name)
 
         own_method = what == "attribute :#{name}" && adapter.model.method_defined?(name) && !adapter.association(name)
         hint = ", but the model has a method of that name: write attribute(:#{name}) { |record| record.#{name} }" if own_method
         refuse("#{what}: #{adapter.table} has no column #{name}#{hint || Nearest.hint(name, adapter.columns)}", location)
+      end
+
+      def aliased(adapter, name, path)
+        column = adapter.types.name(name).to_sym
+        @aliases[path.empty? ? name : [*path, name]] = path.empty? ? column : [*path, column] unless column == name
       end
 
       def refuse(text, location)

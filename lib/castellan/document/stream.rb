@@ -65,9 +65,12 @@ module Castellan
       # @raise [EncodingError]
       def each(&block)
         return enum_for(:each) unless block
-        return yield whole unless divided?
 
-        @snapshot ? @adapter.snapshot { write(&block) } : write(&block)
+        @adapter.within(@document.place) do
+          next yield whole unless divided?
+
+          @snapshot ? @adapter.snapshot { write(&block) } : write(&block)
+        end
         nil
       end
 

@@ -82,10 +82,14 @@ module Castellan
         derive(:id_column) { [@id_column].flatten.freeze }
       end
 
-      # Called when the declaration is checked, because filters and sorts by a foreign key show a relationship.
-      # @param keys [Hash{Symbol => Array<Symbol>}] the columns of belongs_to associations, with the type of polymorphic ones
-      def know_foreign_keys(keys)
-        derive(:foreign_keys) { keys.freeze }
+      # Called when the declaration is checked, because filters and sorts by a foreign key show a relationship, and
+      # those by an alias a column.
+      # @param foreign_keys [Hash{Symbol => Array<Symbol>}] of belongs_to associations, with the type of polymorphic ones
+      # @param aliases [Hash{Symbol, Array<Symbol> => Symbol, Array<Symbol>}] the columns of declared aliases
+      #   (`alias_attribute`), in the form of {ColumnPath#key}
+      def know_columns(foreign_keys:, aliases:)
+        derive(:foreign_keys) { foreign_keys.freeze }
+        derive(:aliases) { aliases.freeze }
       end
 
       # @return [Boolean] whether all Ruby code of the declaration depends on
@@ -198,7 +202,7 @@ module Castellan
       # @return [Array<Symbol, Array<Symbol>>] the columns that only these members write
       def columns_of_only(names)
         of, others = attributes.each_value.partition { |attribute| names.include?(attribute.name) }
-        of.flat_map(&:column_keys) + columns_of_relationships(names) - others.flat_map(&:column_keys)
+        unaliased(of.flat_map(&:column_keys)) + columns_of_relationships(names) - unaliased(others.flat_map(&:column_keys))
       end
 
       # @param names [Array<Symbol>] members that are hidden as well
@@ -228,10 +232,17 @@ module Castellan
         of -= others
         return NO_TYPES if of.empty?
 
-        paths = derive(:compared_paths) { [*filters.values, *sorts.values].grep(ColumnPath).reject(&:own?).map(&:key).uniq.freeze }
+        paths = derive(:compared_paths) { [*filters.values, *sorts.values].grep(ColumnPath).reject(&:own?).map(&:key).freeze }
         keys = @derived[:foreign_keys] || {}
-        shown = [*keys.values_at(*others).flatten, *id_column]
-        keys.values_at(*of).flatten.compact - shown + paths.select { |path| of.include?(path.first) }
+        shown = [*keys.values_at(*others).flatten, *unaliased([*id_column])]
+        keys.values_at(*of).flatten.compact - shown + unaliased(paths.select { |path| of.include?(path.first) })
+      end
+
+      # @param keys [Array<Symbol, Array<Symbol>>] see {ColumnPath#key}
+      # @return [Array<Symbol, Array<Symbol>>] with the columns of aliases
+      def unaliased(keys)
+        aliases = @derived[:aliases] || NOTHING
+        aliases.empty? ? keys : keys.map { |key| aliases.fetch(key, key) }
       end
 
       def own_conditional_names
@@ -252,7 +263,8 @@ module Castellan
         names = own.flat_map { |definition| hidden.fetch(definition, NO_TYPES) }.uniq
         columns = own.flat_map { |definition| definition.columns_of_only(names) }.uniq
         in_rows = own.flat_map { |definition| definition.columns_hidden_in_rows(names) }.uniq
-        [names, ->(by) { !by.is_a?(Proc) && (columns.include?(by.key) || (!by.reveals && in_rows.include?(by.key))) }]
+        reveals = ->(by) { columns.intersect?(unaliased([by.key])) || (!by.reveals && in_rows.intersect?(unaliased([by.key]))) }
+        [names, ->(by) { !by.is_a?(Proc) && reveals.call(by) }]
       end
 
       def conditional_members

@@ -89,11 +89,12 @@ module Castellan
       EXACT = %w[BINARY C POSIX].freeze # collations
       PADDED = /\A(?:character|bpchar)(?:\(|\z)/ # PostgreSQL's char(n), padded with blanks that comparisons ignore
       KEY_BYTES = 4
+      DEFAULT_PATH = '"$user", public' # PostgreSQL's
       NO_CLASSES = [].freeze
       SCOPED = -1
       REWRITABLE = %i[build_arel arel where_clause].freeze
       GIVES_BACK = ::ActiveRecord::ConnectionHandling.method_defined?(:with_connection)
-      private_constant :LIBRARY, :DIALECTS, :EXACT, :PADDED, :KEY_BYTES, :NO_CLASSES, :SCOPED, :REWRITABLE, :GIVES_BACK
+      private_constant :LIBRARY, :DIALECTS, :EXACT, :PADDED, :KEY_BYTES, :NO_CLASSES, :SCOPED, :REWRITABLE, :GIVES_BACK, :DEFAULT_PATH
 
       # @!group Checking declarations
 
@@ -142,6 +143,26 @@ module Castellan
         model.transaction(**(dialect.name == :postgres ? { isolation: :repeatable_read } : {}), &block)
       end
 
+      # @return [Array(Array<Hash>, String)] the blocks of `connected_to`, and the search path, if this thread has changed them
+      def place
+        [(::ActiveRecord::Base.connected_to_stack.dup if ActiveRecordThread.connected_elsewhere?), changed_path]
+      end
+
+      # (see Adapter#within)
+      # @raise [ConfigurationError] if the search path has changed: the connection is released between the pieces of a stream
+      def within(place)
+        blocks, path = place
+        if blocks
+          stack = ::ActiveRecord::Base.connected_to_stack
+          before = stack.dup
+          stack.replace(blocks)
+        end
+        check_path(path) if path
+        yield
+      ensure
+        stack.replace(before) if before
+      end
+
       # @return [Boolean]
       def same_database?(other)
         other.is_a?(ActiveRecordRows) && model.connection_specification_name == other.model.connection_specification_name
@@ -166,6 +187,24 @@ module Castellan
       private
 
       def lease(&block) = ActiveRecordRows.lease(model, &block)
+
+      def changed_path
+        pool = model.connection_pool
+        path = path_of(pool.active_connection?)
+        path unless [DEFAULT_PATH, *pool.db_config.configuration_hash.values_at(:schema_search_path, :schema_order)].include?(path)
+      rescue ::ActiveRecord::ConnectionNotEstablished
+        nil # of a role without a database
+      end
+
+      def check_path(path)
+        current = apart { lease { |connection| path_of(connection) } }
+        return if current == path
+
+        raise ConfigurationError, "a document was made with the search path #{path.inspect} and is read with #{current.inspect}: a Rack " \
+                                  "body is read after the middleware that switches tenants has ended; write document.to_json instead"
+      end
+
+      def path_of(connection) = connection&.instance_variable_get(:@schema_search_path)
     end
   end
 end

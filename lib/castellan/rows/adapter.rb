@@ -16,6 +16,7 @@ module Castellan
     # | `fetch(plan, scope, viewer:, scopes:, beside:)` | {Plan::RowSet} |
     # | `session(name = nil) {}` | yields a session on one connection |
     # | `apart {}`, `snapshot {}` | runs the block without keeping a connection; in one transaction |
+    # | `place`, `within(place) {}` | the shard, server or search path of this thread; runs the block there |
     # | `disconnect_idle` | closes the connections that nobody uses, before a server forks |
     # | `json(value)` | JSON text |
     module Adapter
@@ -79,6 +80,13 @@ module Castellan
         association = association(path.first)
         association.stable? && association.adapter.stable_path?(path.drop(1))
       end
+
+      # @return [Object, nil] the shard, server or search path that the application has chosen for this thread
+      def place = nil
+
+      # Runs the block where a document was made: its body is read after the middleware has switched back.
+      # @param _place [Object, nil] the result of {#place}
+      def within(_place) = yield
 
       # Does nothing unless an ORM lets forked processes share a connection.
       def disconnect_idle = nil

@@ -45,6 +45,12 @@ module Castellan
       # Only yields: there is no connection to release.
       def apart = yield
 
+      # @return [nil] objects are in no database
+      def place = nil
+
+      # Only yields.
+      def within(_place) = yield
+
       # @return [String] JSON text
       def json(value) = JSONValue.text(value)
 

@@ -100,6 +100,15 @@ module Castellan
         database.transaction(server: SERVER, **(dialect.name == :postgres ? { isolation: :repeatable } : {}), &block)
       end
 
+      # @return [Array<Symbol>, nil] the servers of `with_server` for writes and reads; nil without several servers
+      def place
+        pool = database.pool
+        %i[default read_only].map { |server| pool.send(:pick_server, server) } if pool.respond_to?(:pick_server, true)
+      end
+
+      # (see Adapter#within)
+      def within(place, &block) = place && database.respond_to?(:with_server) ? database.with_server(*place, &block) : yield
+
       # Otherwise the workers of a server that loads the application before it forks share these connections and get
       # rows of each other. A database in memory would be lost with its connection.
       def disconnect_idle

@@ -49,6 +49,8 @@ module Castellan
           freeze
         end
 
+        # @return [String] see {ActiveRecordRows::ColumnTypes#name}; Sequel has no aliases of columns
+        def name(name) = name.to_s
         def quote(name) = @dataset.literal(::Sequel.identifier(name))
 
         # @return [String] the quoted table and column
