@@ -315,7 +315,7 @@ module Castellan
       return "#{odd.join(", ")} has no version, because the name contains quotes or blanks" if odd.any?
 
       missing = @exact.respond_to?(:missing) ? @exact.missing(tables) : []
-      return "the version of a table cannot be read (does a transaction write?)" if missing.empty?
+      return "the version of a table cannot be read (#{application_cache.failure(tables) || "does a transaction write?"})" if missing.empty?
 
       "the version of #{missing.join(", ")} cannot be read: #{Versions.advice(missing)}"
     end

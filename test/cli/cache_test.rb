@@ -2,6 +2,8 @@
 
 require "test_helper"
 require "open3"
+require "securerandom"
+require "sequel"
 require "tmpdir"
 
 # `castellan cache explain`, run as a program.
@@ -119,6 +121,37 @@ class CacheCommandTest < Minitest::Test
     assert_match(/now: 500.*reason: NoMethodError: undefined method/m, explain("/failing"))
   end
 
+  def test_a_privilege_that_the_role_lacks_is_named
+    needs :postgres
+    url = Castellan::TestServers.postgres_url
+    role = "castellan_explain_#{SecureRandom.hex(4)}"
+    database = Sequel.connect(url)
+    database.run("CREATE TABLE posts (id serial PRIMARY KEY, title text); CREATE ROLE #{role} LOGIN; GRANT SELECT ON posts TO #{role}")
+    Castellan::Versions::ExactVersions.new(database).install(%w[posts])
+    database.run("REVOKE SELECT ON castellan_versions FROM PUBLIC")
+    app = APP.sub('Sequel.sqlite("app.sqlite3")', "Sequel.connect(#{url.sub("postgres@", "#{role}@").inspect})")
+             .sub(/^DB.create_table.*\n.*\n/, "").sub("VERSIONS.install", "# ")
+    %w[/posts /bytes].each do |path|
+      output, errors, status = run_program("explain", path, app: app)
+      assert status.success?, errors
+      assert_match(/kept: not now: .* \(ERROR:  permission denied for table castellan_versions; .*run GRANT SELECT ON/, output)
+    end
+  ensure
+    database&.run("DROP OWNED BY #{role}; DROP ROLE #{role}")
+    Sequel::DATABASES.delete(database&.tap(&:disconnect))
+  end
+
+  def test_an_error_of_the_application_is_printed_without_our_frames
+    output, errors, status = run_program("explain", "/", app: 'run ->(_env) { raise KeyError, "no PAYMENT_KEY" }')
+    assert_equal ["", 1], [output, status.exitstatus]
+    assert_match(%r{\Acastellan cache: GET /: the application raised an error: KeyError: no PAYMENT_KEY\n    from config\.ru:1}, errors)
+  end
+
+  def test_ctrl_c_ends_the_program
+    _, errors, status = run_program("explain", "/", app: 'run ->(_env) { Process.kill(:INT, $$) && sleep }')
+    assert_equal [130, "castellan cache: interrupted\n"], [status.exitstatus, errors]
+  end
+
   # Rails' production.rb logs to standard output.
   def test_what_the_application_prints_goes_to_standard_error
     noisy = "puts 'booted'\nuse Class.new { def initialize(app) = @app = app\n def call(env) = puts('called') || @app.call(env) }\n#{APP}"
@@ -129,7 +162,7 @@ class CacheCommandTest < Minitest::Test
   end
 
   def test_wrong_arguments_are_refused
-    [[], %w[explain], %w[clear /posts], %w[explain /posts config.ru more]].each do |arguments|
+    [[], %w[explain], %w[clear /posts], %w[explain /posts config.ru more], %w[explain posts]].each do |arguments|
       _, errors, status = run_program(*arguments)
       assert_equal [2, true], [status.exitstatus, errors.include?("castellan cache explain PATH")], arguments.inspect
     end

@@ -33,7 +33,7 @@ class DoctorCommandTest < Minitest::Test
       ["--curl", "curl -d x /a"] => "GET and HEAD only",
       ["-X", "POST", "--get", "/"] => "GET and HEAD only, not POST" }.each do |arguments, said|
       status, _, err = doctor("nowhere.ru", *arguments)
-      assert_equal 1, status
+      assert_equal 2, status
       assert_includes err, said
     end
   end
@@ -48,6 +48,24 @@ class DoctorCommandTest < Minitest::Test
         assert_includes out, "HEAD / → 200"
       end
     end
+  end
+
+  def test_an_error_in_bytes_that_are_no_text_is_printed
+    Dir.mktmpdir do |dir|
+      rackup = File.join(dir, "bytes.ru")
+      File.write(rackup, 'run ->(_env) { raise "caf\xE9" }')
+      with_env("RAILS_ENV" => nil, "RACK_ENV" => nil, "APP_ENV" => nil) do
+        status, _, err = doctor(rackup, "--get", "/", "--no-memory")
+        assert_equal 1, status
+        assert_includes err, "GET /: the application raised an error, so there is nothing to measure: RuntimeError: caf\uFFFD"
+      end
+    end
+  end
+
+  def test_a_folder_that_cannot_be_written_is_named
+    status, _, err = doctor("nowhere.ru", "--get", "/", "--bodies", File.join(__FILE__, "bodies"))
+    assert_equal 1, status
+    assert_match(/\Acastellan doctor: .*doctor_test\.rb/, err)
   end
 
   def test_further_headers_go_with_a_copied_command

@@ -19,6 +19,12 @@ class ResourceGeneratorTest < Minitest::Test
       config.active_record.encryption.primary_key = config.active_record.encryption.deterministic_key = "k" * 32
       config.active_record.encryption.key_derivation_salt = "s" * 32
     end
+    unless ActiveRecord.version >= Gem::Version.new("8.1")
+      ActiveRecord::Associations::Builder::Association.extensions << Class.new {
+        def self.valid_options = %i[deprecated]
+        def self.build(*) = nil
+      }
+    end
     Rails.application.initialize!
     ActiveRecord::Base.connection.instance_exec do
       create_table(:users) { |t| t.string :email; t.string :name; t.string :nickname; t.string :password_digest; t.string :api_token
@@ -47,6 +53,7 @@ class ResourceGeneratorTest < Minitest::Test
         has_many :badges
         has_and_belongs_to_many :medals, class_name: "Badge"
         has_many :strangers, class_name: "Nobody"
+        has_many :awards, class_name: "Badge", deprecated: true
         encrypts :diary
       end
     RUBY
@@ -73,6 +80,7 @@ class ResourceGeneratorTest < Minitest::Test
     assert_includes file, "  # belongs_to :team   # needs TeamResource: bin/rails generate castellan:resource Team\n"
     assert_includes file, %(  # has_many :medals, resource: "BadgeResource"   # needs BadgeResource: bin/rails generate castellan:)
     assert_includes file, %(  belongs_to :rival, resource: "UserResource"\n)
+    assert_match(/# has_many :awards.*   # is deprecated in the model$/, file)
     assert_match(/# has_many :strangers   # leads to a class that is not there/, file)
     assert_match(/left out  belongs_to :team needs TeamResource/, output)
     _, file = generated("User", "Team", last: "User")

@@ -198,8 +198,8 @@ module KeeperContract
     personal = lambda do |name, version|
       library.models.const_set(name, Class.new(models::KeptArticleResource) { per_viewer(:read, version: version) { [] } })
     end
-    misspelt = personal.call("MisspeltResource#{object_id}", { coments: :id }).document(keeper: @keeper).explain
-    assert_includes misspelt, "because the version of coments cannot be read: add castellan_versions :coments"
+    unversioned = personal.call("UnversionedResource#{object_id}", :castellan_versions).document(keeper: @keeper).explain
+    assert_includes unversioned, "because the version of castellan_versions cannot be read: add castellan_versions :castellan_versions"
     refute_includes personal.call("SpeltResource#{object_id}", :comments).document(keeper: @keeper).explain, "in each request"
   end
 

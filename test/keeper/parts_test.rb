@@ -52,6 +52,14 @@ module PartsContract
                    "INSERT INTO comments (id, article_id, body) VALUES (9, 6, 'x')")
   end
 
+  def test_a_column_that_no_table_has_is_an_error
+    wrong = resource(:WrongPartResource, models::ArticleResource) { cache :exact, by: %i[article_id auhtor_id] }
+    return assert(wrong.checked_rows) if sqlite? # it ignores them
+
+    error = assert_raises(Castellan::DeclarationError) { wrong.checked_rows }
+    assert_includes error.message, "cache by: no table has a column auhtor_id (did you mean author_id?) (#{__FILE__}:#{__LINE__ - 4})"
+  end
+
   def test_the_scope_of_a_resource_names_the_tenant
     assert_stays(@scoped, { viewer: 2 }, "UPDATE articles SET title = 'x' WHERE author_id = 3")
     assert_changes(@scoped, { viewer: 2 }, "UPDATE articles SET title = 'x' WHERE author_id = 2")

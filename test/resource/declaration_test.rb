@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "rack/mock_request"
 require "document/library"
 
 # Declarations and their errors, which name the file, the line and the nearest valid name.
@@ -148,6 +149,10 @@ class DeclarationTest < Minitest::Test
     "attribute :a: columns: needs a block that reads them" => -> { attribute :a, columns: %i[title] },
     "from: \"title\" is the attribute itself; leave from: out" => -> { attribute :title, from: "title" },
     "per_viewer(:read) needs a block" => -> { per_viewer :read },
+    "per_viewer :read, version: the database of articles has no table coments" =>
+      -> { per_viewer(:read, version: :coments) { [] } },
+    "per_viewer :read, version: comments has no column articl_id (did you mean article_id?)" =>
+      -> { per_viewer(:read, version: { comments: :articl_id }) { [] } },
     "filter: name what clients may filter by" => -> { filter },
     "filter :role, :tag: a block, or from:, is of one name" => -> { filter(:role, :tag) { |scope, _| scope } },
     "filter :role: from: names a column; leave out the block" => -> { filter(:role, from: "title") { |scope, _| scope } },
@@ -193,6 +198,15 @@ class DeclarationTest < Minitest::Test
     assert_includes assert_raises(Castellan::DeclarationError) { Class.new(Castellan::Resource).definition }.message, "needs a type"
     plain = Class.new(Castellan::Resource) { type "things" }
     assert_includes assert_raises(Castellan::ConfigurationError) { plain.document }.message, "has no model: write `model User`"
+  end
+
+  def test_a_resource_without_a_model_is_served_from_the_records_of_its_scope
+    things = Class.new(Castellan::Resource) do
+      type "things"
+      attributes :name
+    end
+    app = Castellan.app { resource things, scope: ->(_viewer) { [{ id: 1, name: "Keep" }] } }
+    assert_includes Rack::MockRequest.new(app).get("/things").body, '{"type":"things","id":"1","attributes":{"name":"Keep"}}'
   end
 
   def test_an_invalid_model_raises_with_the_fix

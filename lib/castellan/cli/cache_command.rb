@@ -68,7 +68,7 @@ module Castellan
       end
 
       def explain(target, file)
-        request = Doctor::RackRequest.new(target, headers: @headers)
+        request = arguments { Doctor::RackRequest.new(target, headers: @headers) }
         application = Doctor::Application.boot(file, environment: @environment)
         Instrument.subscribe
         %w[now again].each { |time| show(time, request, *visit(application, request)) }
@@ -77,7 +77,9 @@ module Castellan
       def visit(application, request)
         seen = Seen.new
         answer = Recording.open(seen) { Doctor::Answer.to(application, request.env) }
-        answer.status ? [answer, seen] : raise(answer.error)
+        return [answer, seen] if answer.status
+
+        raise Castellan::Error, "#{request}: the application raised an error: #{Doctor::Refusal.error(answer.error)}"
       end
 
       def show(time, request, answer, seen)
@@ -149,10 +151,14 @@ module Castellan
         return lines + [*("  version: #{Castellan.cache.version(tables)}" if tables.any?), "  key: #{digest}"] if digest
         return lines << "  kept: not now: #{NOT_KEEPING}" unless Castellan.keeper
 
+        lines << "  kept: not now: #{unversioned(tables)}"
+      end
+
+      def unversioned(tables)
         missing = Castellan.cache.missing(tables)
-        reason = "the version of a table cannot be read, or a transaction has written"
-        reason = "#{missing.join(", ")} has no version: #{Versions.advice(missing)}" if missing.any?
-        lines << "  kept: not now: #{reason}"
+        return "#{missing.join(", ")} has no version: #{Versions.advice(missing)}" if missing.any?
+
+        "the version of a table cannot be read (#{Castellan.cache.failure(tables) || "does a transaction write?"})"
       end
     end
   end

@@ -29,13 +29,16 @@ module Castellan
         @err = err
       end
 
-      # @return [Integer] the exit status of {#run}; 1 after an error of Castellan, 2 for wrong arguments
+      # @return [Integer] the exit status of {#run}; 1 after an error of Castellan or of a file, 2 for wrong arguments,
+      #   130 after Ctrl-C
       def call
         catch(:helped) { run(*parser.parse(@argv)) }
       rescue OptionParser::ParseError, WrongArguments => error
         failed("#{error.message}\n#{self.class::USAGE}; castellan #{self.class.title} --help lists the options", 2)
-      rescue Castellan::Error => error
+      rescue Castellan::Error, SystemCallError => error
         failed(error.message, 1)
+      rescue Interrupt
+        failed(interrupted, 130)
       end
 
       private
@@ -49,6 +52,16 @@ module Castellan
 
       # Override this to define options.
       def options(parser); end
+
+      # The message after Ctrl-C.
+      def interrupted = "interrupted"
+
+      # @raise [WrongArguments] if the block, which reads arguments, raises an error of Castellan
+      def arguments
+        yield
+      rescue Castellan::Error => error
+        raise WrongArguments, error.message
+      end
 
       # Defines -H. If a name is given twice, the last value counts.
       def header_option(parser, headers)

@@ -15,14 +15,9 @@ module Castellan
         "what is slow at an endpoint of an application, and why"
       end
 
-      # @return [Integer] 0; 1 if a request cannot be measured; 2 for wrong arguments; 130 after Ctrl-C
-      def call
-        super
-      rescue Interrupt
-        failed("interrupted; nothing was kept, all transactions are rolled back", 130)
-      end
-
       private
+
+      def interrupted = "interrupted; nothing was kept, all transactions are rolled back"
 
       def run(file = nil, *others)
         raise WrongArguments, "needless argument: #{others.join(" ")}" if others.any?
@@ -32,8 +27,9 @@ module Castellan
         raise Castellan::Error, "CASTELLAN=off is set, so no query would be seen; unset it" if Castellan.off?
 
         load_doctor
+        requests = arguments { requested }
         FileUtils.mkdir_p(@options[:bodies]) if @options[:bodies]
-        examine(file, requested)
+        examine(file, requests)
         0
       end
 

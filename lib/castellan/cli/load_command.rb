@@ -8,8 +8,8 @@ module Castellan
     #
     #   Castellan::CLI::LoadCommand.new(%w[http://127.0.0.1:3000/posts -c 10 -t 5]).call # => 0
     #
-    # The exit status is 0 if every request succeeded; 1 if a request failed, nothing was measured or the URL
-    # is invalid; 2 for an invalid option; 130 after Ctrl-C, which prints the figures so far.
+    # The exit status is 0 if every request succeeded; 1 if a request failed or nothing was measured; 2 for an
+    # invalid URL or option; 130 after Ctrl-C, which prints the figures so far.
     class LoadCommand < Command
       INTERRUPTED = 130
       USAGE = "castellan load URL [options]"
@@ -21,7 +21,7 @@ module Castellan
       def run(*urls)
         raise WrongArguments, "give one URL, got #{urls.size}" unless urls.size == 1
 
-        report(measure(LoadTest::Run.new(urls.first, progress: progress, **@options)))
+        report(measure(arguments { LoadTest::Run.new(urls.first, progress: progress, **@options) }))
       end
 
       def measure(test)

@@ -28,7 +28,7 @@ module Castellan
       # @raise [Error] if the file is missing or raises; the message includes the application's error
       def self.boot(path = nil, environment: "production")
         path ||= %w[config.ru app.rb].find { |file| File.file?(file) } or
-          raise Error, "there is no config.ru and no app.rb in #{Dir.pwd}; name the file: castellan doctor path/to/config.ru --get /path"
+          raise Error, "there is no config.ru and no app.rb in #{Dir.pwd}; name the file, such as path/to/config.ru"
         raise Error, "there is no file #{path}" unless File.file?(path)
 
         new(path, environment).tap(&:boot)

@@ -70,7 +70,7 @@ module Castellan
         end
       end
 
-      def error = "#{Refusal.error(@answer.error)}#{missing_tables if @answer.error.message.match?(NO_TABLE)}"
+      def error = "#{Refusal.error(@answer.error)}#{missing_tables if @answer.error.message.to_s.scrub.match?(NO_TABLE)}"
 
       def missing_tables
         "\nThe database of this environment is not prepared. In Rails: RAILS_ENV=production bin/rails db:prepare; " \

@@ -52,6 +52,7 @@ module Castellan
         @definition.filters.each_value { |by| filter!(by) unless by.is_a?(Proc) }
         @definition.know_columns(foreign_keys: @foreign_keys, aliases: @aliases)
         cursors! if @definition.paging&.cursors
+        counted! if @definition.caching
         identify(@definition, @adapter, [])
       end
 
@@ -127,7 +128,30 @@ module Castellan
         adapter = attribute.path.reduce(@adapter) { |level, name| to_one!(level, name, what, attribute.location) }
         attribute.columns&.each { |column| column!(adapter, column, what, attribute.location, attribute.path) }
         preloads!(attribute, what)
+        version!(attribute) unless attribute.version.nil? || attribute.version.respond_to?(:call)
         Rows::PlanScopes.resources_along(@definition, @adapter, attribute.path, location: attribute.location)
+      end
+
+      # The table of `version:`, whose writes renew the values.
+      def version!(attribute)
+        table, column = attribute.version.is_a?(Hash) ? attribute.version.first : attribute.version
+        what = "per_viewer #{attribute.name.inspect}, version:"
+        columns = @adapter.columns_of(table) or
+          refuse("#{what} the database of #{@adapter.table} has no table #{table}", attribute.location)
+        return if column.nil? || columns.include?(column.to_sym)
+
+        refuse("#{what} #{table} has no column #{column}#{Nearest.hint(column, columns)}", attribute.location)
+      end
+
+      # A superclass may name columns for the tables of its subclasses, so the column may be in any table.
+      def counted!
+        return unless @adapter.dialect.name == :postgres
+
+        @definition.caching.by.each do |name|
+          next if @adapter.columns.include?(name.to_sym) || @adapter.column_of_any_table?(name)
+
+          refuse("cache by: no table has a column #{name}#{Nearest.hint(name, @adapter.columns)}", @definition.caching_location)
+        end
       end
 
       def to_one!(adapter, name, what, location)

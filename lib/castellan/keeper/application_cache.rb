@@ -76,6 +76,10 @@ module Castellan
       # @return [Array<String>] those without a version; empty unless versions are exact or notified
       def missing(tables) = @exact.is_a?(Versions::ExactVersions) ? @exact.missing(tables) : []
 
+      # @param tables [Array<String>]
+      # @return [String, nil] why the database refuses to return their version
+      def failure(tables) = @exact.is_a?(Versions::ExactVersions) ? @exact.failure(tables) : nil
+
       private
 
       def kept(key, depends_on, vary, notified, freshness)

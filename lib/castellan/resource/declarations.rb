@@ -126,6 +126,7 @@ module Castellan
           refuse("cache by: #{by.inspect}: name columns of the table, such as by: :account_id", location)
         end
 
+        @locations[:cache] = location
         @caching = Caching.new(kind, *times.map { |name, value| seconds(name, value, location) }, [*by].map(&:to_s).freeze).freeze
       end
 

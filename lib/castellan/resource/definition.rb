@@ -37,13 +37,14 @@ module Castellan
       # @return [BoundedCache] the compiled plans, see {Plan.compile}
       # @return [Boolean, nil] see {Resource.together}
       # @return [Hash, nil] see {Resource.cache_control}
+      # @return [String, nil] "path:line" of `cache`
       # @return [String, nil] "path:line" of `cache_control`
       # @return [Symbol] one of {KeyTransform.names}
       # @return [Relationship, nil] from each row to itself as a resource of its type, see {Resource.types}
       attr_reader :resource, :name, :model, :type, :id_location, :attributes, :relationships, :representations,
                   :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation, :scope, :include_depth,
                   :writing, :writing_location, :paging_location, :plans, :together, :itself, :cache_control,
-                  :cache_control_location, :transform
+                  :caching_location, :cache_control_location, :transform
 
       def initialize(resource, declarations)
         @resource = resource
@@ -285,6 +286,7 @@ module Castellan
         @paging = declarations.paging
         @paging_location = declarations.locations[:page]
         @caching = declarations.caching
+        @caching_location = declarations.locations[:cache]
         @document_format = declarations.document_format
         @pure = declarations.pure ? true : false
         @variation = declarations.variation

@@ -118,6 +118,17 @@ module Castellan
       # @return [Array<Symbol>]
       def associations = model.reflect_on_all_associations.map(&:name)
 
+      # @param table [String, Symbol] of this database, with its schema if given
+      # @return [Array<Symbol>, nil] nil if there is no such table or view
+      def columns_of(table)
+        lease { |connection| connection.columns(table.to_s).map { |one| one.name.to_sym } if connection.data_source_exists?(table.to_s) }
+      end
+
+      # (see SequelRows#column_of_any_table?)
+      def column_of_any_table?(name)
+        lease { |connection| !connection.select_value("#{Adapter::COLUMNS} AND attname = #{connection.quote(name.to_s)}").nil? }
+      end
+
       # @!endgroup
 
       # @param name [String, nil] names the statements in the log; observers ignore "SCHEMA"

@@ -9,6 +9,7 @@ module Castellan
     # | `model`, `dialect` | the model or dataset, and the {Dialect} of its database |
     # | `types`, `scopes`, `instances` | coders and SQL of columns; {Scopes}; records |
     # | `table`, `columns`, `primary_key`, `associations` | the schema, to check declarations |
+    # | `columns_of(table)`, `column_of_any_table?(name)` | the schema of other tables of the database |
     # | `association(name)` | how an association is read as rows |
     # | `at(path)`, `related(object)` | the adapter at the end of a path, or of another model |
     # | `stable_path?(path)`, `loaded_classes(plan)` | whether SQL can be reused, and until when |
@@ -22,6 +23,8 @@ module Castellan
     module Adapter
       NO_CLASSES = [].freeze
       private_constant :NO_CLASSES
+      # PostgreSQL's columns of all tables
+      COLUMNS = "SELECT 1 AS found FROM pg_catalog.pg_attribute WHERE attnum > 0 AND NOT attisdropped"
 
       # @return [Boolean] whether the pg or the sqlite3 gem raised it
       def self.driver_error?(error)

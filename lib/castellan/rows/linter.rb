@@ -10,8 +10,9 @@ module Castellan
     # Only reads. The table should have some rows and a primary key,
     # because ids, pages and records are compared.
     class Linter
-      METHODS = %i[model dialect types scopes instances table columns primary_key associations association at related stable_path?
-                   loaded_classes same_database? fetch session apart snapshot place within disconnect_idle json].freeze
+      METHODS = %i[model dialect types scopes instances table columns columns_of column_of_any_table? primary_key associations association
+                   at related stable_path? loaded_classes same_database? fetch session apart snapshot place within disconnect_idle
+                   json].freeze
       TYPES = %i[table name quote qualified sql database_type integer? coder cast typecast literal kind enum compared nullable? identifies?
                  unique? indexes_from tables needs_record? record_reason custom_type].freeze
       SCOPES = %i[all from own? reason load load_by_ids by_ids ids order page count key identity keys select_sql select_by_ids_sql

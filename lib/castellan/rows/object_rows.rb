@@ -51,6 +51,9 @@ module Castellan
       # Only yields.
       def within(_place) = yield
 
+      # Does nothing: there is no connection to close.
+      def disconnect_idle = nil
+
       # @return [String] JSON text
       def json(value) = JSONValue.text(value)
 

@@ -78,6 +78,19 @@ module Castellan
       # @return [Array<Symbol>]
       def associations = model? ? model.associations : []
 
+      # @param table [String, Symbol] of this database, with its schema if given
+      # @return [Array<Symbol>, nil] nil if there is no such table or view
+      def columns_of(table)
+        source = table.to_s.split(".").map(&:to_sym).then { |schema, name| name ? ::Sequel.qualify(schema, name) : schema }
+        database.from(source).columns if database.table_exists?(source)
+      end
+
+      # PostgreSQL only.
+      # @return [Boolean]
+      def column_of_any_table?(name)
+        !database.fetch("#{Adapter::COLUMNS} AND attname = ?", name.to_s).first.nil?
+      end
+
       # @!endgroup
 
       # Checks out one connection for all statements of the block: each checkout from Sequel's

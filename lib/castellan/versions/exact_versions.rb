@@ -29,7 +29,8 @@ module Castellan
       # are {PostgresSnapshot}s by values, and `relations` is SQL that they need.
       Statement = Struct.new(:sql, :tokens, :shared, :snapshots, :relations)
       LIMIT = 1000 # lists of tables; clients choose includes
-      private_constant :Statement, :LIMIT
+      GRANT = "as their owner, run GRANT SELECT ON castellan_versions, castellan_buckets TO PUBLIC"
+      private_constant :Statement, :LIMIT, :GRANT
 
       # @param source [Class, Object] ActiveRecord::Base or a subclass, or a Sequel::Database
       # @param prepared [Boolean, nil] false behind a pooler that does not support prepared statements; nil: true,
@@ -101,6 +102,15 @@ module Castellan
         tables.reject { |table| current([Dependency.new(table)]) { return [] } }
       rescue StandardError # of the driver or the ORM; only a log line depends on it
         []
+      end
+
+      # @return [String, nil] why the database refuses to return the version, such as a privilege that the role lacks
+      def failure(tables)
+        current(tables.map { |table| Dependency.new(table) }) do |error|
+          reason = error.message.lines.first.to_s.chomp
+          return reason.match?(/permission denied.* castellan_/) ? "#{reason}; #{GRANT}" : reason
+        end
+        nil
       end
 
       # @return [Boolean] whether each write to the tables sends a notification

@@ -120,7 +120,9 @@ module Castellan
         ", resource: #{own.inspect}" unless own.nil? || own == default_name(reflection) || resource?(default_name(reflection))
       end
 
+      # Deprecated associations (Rails 8.1) warn or raise when they are read.
       def reason(reflection)
+        return "is deprecated in the model" if reflection.options[:deprecated]
         return "is polymorphic: name its resources, resource: [PostResource, UserResource]" if reflection.polymorphic?
 
         own = resource_name(reflection) or return "leads to a class that is not there (#{reflection.class_name})"
