@@ -341,7 +341,7 @@ class ContractTest < Minitest::Test
   end
 
   def test_active_record_lends_its_connection_in_one_method
-    assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(:raw_connection)
+    %i[raw_connection lock].each { |name| assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(name) }
   end
 
   def test_the_drivers_send_statements_through_these_methods

@@ -46,6 +46,23 @@ class CommitVersionsTest < Minitest::Test
                 create: -> { Post.create!(title: "a") }, update: -> { Post.last.update!(title: "b") }, destroy: -> { Post.last.destroy! })
   end
 
+  # Such as one that broadcasts a cached document of the record.
+  def test_callbacks_of_the_model_see_the_new_token
+    Record.connection.create_table(:posts, force: true) { |table| table.string :title }
+    [true, false].each do |in_order|
+      ActiveRecord.stub(:run_after_transaction_callbacks_in_order_defined, in_order) do
+        seen = []
+        token = -> { seen << current("posts") }
+        model = Class.new(Record) { self.table_name = "posts" }
+        model.after_commit { token.call }
+        @versions.watch(model)
+        token.call
+        model.create!(title: "a")
+        assert_equal 2, seen.uniq.size
+      end
+    end
+  end
+
   def test_sequel_changes_the_token_after_the_commit
     database = Sequel.sqlite
     database.run("CREATE TABLE posts (id integer PRIMARY KEY, title text)")

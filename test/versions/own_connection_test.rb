@@ -162,6 +162,22 @@ class OwnConnectionTest < Minitest::Test
     notified&.close
   end
 
+  def test_threads_that_share_a_pinned_connection_wait_for_each_other
+    resource = Class.new(Castellan::Resource) do
+      model Post
+      type "posts"
+      attributes :title
+    end
+    read = -> { [version, resource.render(Post.order(:id)), Post.pluck(:title)] }
+    pinned do
+      expected = read.call
+      threads = Array.new(6) { Thread.new { Array.new(50) { read.call }.uniq } }
+      done = threads.map { |thread| thread.join(10)&.value }
+      @other.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()") unless done.all? # they hang
+      assert_equal [[expected]] * 6, done
+    end
+  end
+
   private
 
   def connect(**options)

@@ -102,7 +102,7 @@ module Castellan
       def watch_active_record(model)
         versions = self
         @lock.synchronize { @watched[model.connection_specification_name] ||= RawConnections.for(model) }
-        model.after_commit { versions.changed([self.class.table_name]) }
+        model.set_callback(:commit, :after) { versions.changed([self.class.table_name]) } # before the model's own
       end
 
       def watch_sequel(model)

@@ -143,9 +143,10 @@ module Castellan
         end
 
         # Threads without an executor, such as the one that listens, would never release a connection that they keep.
+        # The lock is that of a connection that a test with transactions shares among threads.
         def connected
           model.connection_pool.with_connection do |connection|
-            yield connection.raw_connection
+            connection.lock.synchronize { yield connection.raw_connection }
           rescue StandardError
             drop_broken(connection)
             raise

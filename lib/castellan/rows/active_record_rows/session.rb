@@ -10,6 +10,7 @@ module Castellan
       #
       # Applies query log tags and other query transformers, emits `sql.active_record`, raises ActiveRecord's
       # errors and refuses writes. Bypasses the query cache, so that rows are never older than the statement.
+      # Holds the connection's lock meanwhile, because a test with transactions shares it among threads.
       class Session
         include ColumnValues
 
@@ -49,13 +50,7 @@ module Castellan
         # the previous result, so that the durations of one round trip add up to its total time.
         # @param queries [Array<Query>] each receives its rows
         def read(queries)
-          @pipeline = pipeline(queries) if queries.size > 1 && pipelines?
-          queries.each do |query|
-            @name = Session.name_for(query.adapter) if @subscribers.any?
-            query.rows = rows(query.sql, query.ids, kept: query.kept, indexed: query.indexed)
-          end
-        ensure
-          Uninterrupted.call { close_pipeline } if @pipeline
+          locked { queries.size > 1 && pipelines? ? pipelined(queries) : each_read(queries) }
         end
 
         # @param ids [Array<Integer, String>, nil] the value of the SQL's only placeholder
@@ -67,21 +62,37 @@ module Castellan
           text = transformed(sql)
           refuse(text) if @pipeline.nil? && @connection.write_query?(text)
           kept = text == sql && (kept || @dialect.name == :sqlite)
-          return run(text, ids, kept, indexed) if @subscribers.empty?
+          return locked { run(text, ids, kept, indexed) } if @subscribers.empty?
 
           payload = payload(text)
           observe(payload) do
-            rows = run(text, ids, kept, indexed)
+            rows = locked { run(text, ids, kept, indexed) }
             payload[:row_count] = count(rows)
             rows
           end
         end
 
         def raw
-          yield @connection.raw_connection
+          locked { yield @connection.raw_connection }
         end
 
         private
+
+        def locked(&) = @connection.lock.synchronize(&)
+
+        def pipelined(queries)
+          @pipeline = pipeline(queries)
+          each_read(queries)
+        ensure
+          Uninterrupted.call { close_pipeline } if @pipeline
+        end
+
+        def each_read(queries)
+          queries.each do |query|
+            @name = Session.name_for(query.adapter) if @subscribers.any?
+            query.rows = rows(query.sql, query.ids, kept: query.kept, indexed: query.indexed)
+          end
+        end
 
         def observe(payload, &block)
           return ::ActiveSupport::Notifications.instrumenter.instrument(EVENT, payload, &block) unless @timed
