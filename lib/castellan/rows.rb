@@ -57,7 +57,9 @@ module Castellan
       databases = defined?(::Sequel::DATABASES) ? ::Sequel::DATABASES : []
       connected = defined?(::ActiveRecord::Base) && ::ActiveRecord::Base.connected?
       return databases.first[object.to_sym] if databases.size == 1 && !connected
-      return TABLES_LOCK.synchronize { TABLES[object.to_sym] ||= table_model(object.to_s) } if databases.empty? && connected
+      if databases.empty? && (connected || configured?)
+        return TABLES_LOCK.synchronize { TABLES[object.to_sym] ||= table_model(object.to_s) }
+      end
 
       raise DeclarationError, "it cannot be told which database has the table #{object.inspect} (ActiveRecord is " \
                               "#{"not " unless connected}connected, Sequel has #{databases.size} databases): give an ActiveRecord " \
@@ -89,6 +91,15 @@ module Castellan
       (defined?(::ActiveRecord::Relation) && object.is_a?(::ActiveRecord::Relation)) ||
         (defined?(::Sequel::Dataset) && object.is_a?(::Sequel::Dataset)) || false
     end
+
+    # ActiveRecord connects with its first query.
+    # @return [Boolean] whether it has a database
+    def self.configured?
+      defined?(::ActiveRecord::Base) && !::ActiveRecord::Base.connection_pool.nil?
+    rescue ::ActiveRecord::ActiveRecordError
+      false
+    end
+    private_class_method :configured?
 
     def self.table_model(name)
       Class.new(::ActiveRecord::Base) do

@@ -76,6 +76,14 @@ module StreamContract
     assert_equal long.render(include: "author,tags"), long.document(include: "author,tags").stream(most_included: 5).each.to_a.join
   end
 
+  def test_a_size_that_reads_no_records_is_refused
+    [[{ size: 0 }, "size: must be a whole number above 0, got 0"], [{ size: "2" }, "got \"2\""],
+     [{ most_included: -1 }, "most_included: must be a whole number above 0"]].each do |options, message|
+      error = assert_raises(Castellan::ConfigurationError) { long.document.stream(**options) }
+      assert_includes error.message, message
+    end
+  end
+
   def test_primary_records_do_not_count_as_included
     asked = { include: "author.articles" }
     assert_equal long.render(**asked), long.document(**asked).stream(most_included: 7, size: 3).each.to_a.join

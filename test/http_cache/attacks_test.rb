@@ -78,6 +78,27 @@ class HTTPCacheAttacksTest < Minitest::Test
     assert_equal "poison", world.get("/", {}, input: "poison").body
   end
 
+  # Like that of protocol-rack, which Falcon uses: of unknown size, and without Content-Length or Transfer-Encoding.
+  class Stream
+    def initialize(content = nil)
+      @content = content
+    end
+
+    def read(*) = @content
+    def empty? = @content.nil?
+  end
+  private_constant :Stream
+
+  def test_web_cache_entanglement_kettle_2020_by_a_fat_get_of_unknown_size
+    [StringIO.new("poison"), Stream.new("poison")].each do |input|
+      cache = Castellan::HTTPCache.new(->(env) { [200, FRESH.dup, [env["rack.input"]&.read.to_s]] })
+      get = ->(more) { cache.call(Rack::MockRequest.env_for("/").merge(more)).then { |_, fields, body| [body.join, fields["cache-status"]] } }
+      assert_equal ["poison", "Castellan; fwd=bypass"], get["rack.input" => input]
+      assert_equal "", get[{}].first
+      assert_match(/; hit;/, get["rack.input" => Stream.new].last)
+    end
+  end
+
   def test_web_cache_entanglement_kettle_2020_by_the_query
     world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [env["QUERY_STRING"]]] }
     ["utm_content=x", "a=1&utm_content=x", "a=1;utm_content=x", "a=1", "a=%31", "A=1"].each do |query|

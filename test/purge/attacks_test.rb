@@ -36,6 +36,7 @@ class PurgeAttacksTest < Minitest::Test
           @attacks = 0
           assert_not_poisoned(proxy, origin)
           assert_not_deceived(proxy, origin)
+          assert_no_fragment_for_others(proxy, origin)
           assert_keeps_cookies_apart(proxy)
           assert_equal "403", purge(proxy).code if kind == "varnish"
         end
@@ -56,7 +57,8 @@ class PurgeAttacksTest < Minitest::Test
       authenticate { |env| env["HTTP_AUTHORIZATION"] }
       resource post, scope: ->(viewer) { viewer ? post.definition.model : post.definition.model.none }
     end
-    urls = { "/echo" => method(:echo), "/cookie" => method(:cookie), "/account" => method(:account), "/api" => open, "/private" => private }
+    urls = { "/echo" => method(:echo), "/cookie" => method(:cookie), "/account" => method(:account), "/api" => open, "/private" => private,
+             "/fragment" => method(:fragment) }
     Castellan::TestServers.puma(Rack::URLMap.new(urls), &block)
   end
 
@@ -66,6 +68,12 @@ class PurgeAttacksTest < Minitest::Test
     text = [request.url, request.body&.read, *env.values_at(*names)].inspect
     [200, { "content-type" => "application/json", "cache-control" => "public, s-maxage=60",
             "vary" => "accept-language, origin" }, [text]]
+  end
+
+  # Like turbo-rails, which sends no Vary; HAProxy stores nothing with another Vary than Accept.
+  def fragment(env)
+    text = env.values_at("HTTP_TURBO_FRAME", "HTTP_HX_REQUEST").push(Rack::Request.new(env).body&.read).inspect
+    [200, { "content-type" => "text/html", "cache-control" => "public, max-age=60", "vary" => "accept" }, [text]]
   end
 
   def cookie(env)
@@ -103,6 +111,20 @@ class PurgeAttacksTest < Minitest::Test
       expected = request(origin, mount + path, fields)
       refute_match(/victim|"id"/, expected.body) unless mount == "/api"
       2.times { assert_same_response expected, request(proxy, mount + path, fields), mount + path }
+    end
+  end
+
+  def assert_no_fragment_for_others(proxy, origin)
+    [{ "Turbo-Frame" => "evil" }, { "HX-Request" => "true" }, { "Turbo_Frame" => "evil" }, :body, :chunks].each do |poison|
+      fields = { "Host" => "a#{@attacks += 1}.example.org", "Accept" => "*/*" }
+      attack = poison.is_a?(Hash) ? fields.merge(poison) : fields
+      2.times { request(proxy, "/fragment", attack, poison) }
+      expected = request(origin, "/fragment", fields)
+      2.times { assert_same_response expected, request(proxy, "/fragment", fields), poison.inspect }
+      assert_match(/hit/i, request(proxy, "/fragment", fields)["cache-status"], poison.inspect)
+      next unless poison.is_a?(Hash) && poison.keys.first.include?("-")
+
+      assert_equal request(origin, "/fragment", attack).body, request(proxy, "/fragment", attack).body, poison.inspect
     end
   end
 

@@ -14,6 +14,27 @@ class RowsTest < Minitest::Test
     assert_includes output, "42 cannot be read as rows: give an ActiveRecord model"
   end
 
+  def test_a_table_without_a_model_is_read_before_active_record_has_connected
+    script = <<~RUBY
+      require "active_record"
+      require "castellan"
+      require "sqlite3"
+      SQLite3::Database.new(ARGV.first).execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")
+      class NoteResource < Castellan::Resource
+        model :notes
+        attributes :text
+      end
+      NoteResource.render rescue puts $!.message
+      ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ARGV.first)
+      puts NoteResource.render
+    RUBY
+    Tempfile.create do |file|
+      error, document = run_ruby("-e", script, file.path).lines(chomp: true).last(2)
+      assert_includes error, "ActiveRecord is not connected, Sequel has 0 databases"
+      assert_equal %({"data":[]}), document
+    end
+  end
+
   def test_a_key_in_a_statement_is_replaced
     key = Castellan::Rows::Association::OwnerKey
     sql = %(SELECT "r"."id" FROM "r" WHERE "a"."user_id" = #{key.value(:integer)} AND "a"."name" = '1847362915x')

@@ -367,6 +367,8 @@ module AppContract
       "did you mean author?" => -> { build { resource models::ArticleResource, include: :auther } },
       "did you mean summary?" => -> { build { resource models::ArticleResource, representation: :sumary } },
       "scope: must be callable" => -> { build { resource models::ArticleResource, scope: "Article" } },
+      "resource takes a class with Castellan::Resource as superclass" => -> { build { resource models::Article } },
+      "such as UserResource, got \"ArticleResource\"" => -> { build { resource "ArticleResource" } },
       "authenticate needs a block" => -> { build { authenticate } }
     }.each do |text, mistake|
       assert_includes assert_raises(Castellan::ConfigurationError, &mistake).message, text

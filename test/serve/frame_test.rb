@@ -108,7 +108,8 @@ module FrameContract
 
   def test_wrong_declarations_are_refused
     { "base_url \"api\"" => proc { base_url "api" }, "is a parameter of JSON:API" => proc { param :sort },
-      "write letters, digits" => proc { param "a[b]" } }.each do |message, block|
+      "write letters, digits" => proc { param "a[b]" },
+      "param :locale: in: must be an Array such as %w[de en], got \"de\"" => proc { param :locale, in: "de" } }.each do |message, block|
       error = assert_raises(Castellan::ConfigurationError) { build(&block) }
       assert_includes error.message, message
     end

@@ -79,6 +79,16 @@ module OperationContract
     assert_equal 500, JSON.parse(log.string)["status"]
   end
 
+  def test_an_access_log_that_cannot_be_written_leaves_the_response
+    reader, full = IO.pipe
+    [reader, full].each(&:close)
+    errors = StringIO.new
+    app = build { access_log full }
+    assert_equal 200, get(app, "/posts", "rack.errors" => errors).status
+    assert_includes errors.string, "the access log has not taken a line: IOError: closed stream"
+    assert_equal 200, get(app, "/posts", "rack.errors" => full).status
+  end
+
   # --- spans
 
   def test_each_request_is_a_span_with_its_phases

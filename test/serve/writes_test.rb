@@ -114,6 +114,35 @@ module WritesContract
     assert_equal 404, request("DELETE", "/posts/1").status
   end
 
+  def test_a_form_of_another_website_cannot_delete
+    app = @app
+    @app = Rack::MethodOverride.new(@app)
+    form = { "CONTENT_TYPE" => "application/x-www-form-urlencoded" }
+    assert_equal 415, post_form("/posts/1", form).status
+    assert_equal 415, post_form("/posts/1", {}).status # fetch sends a Blob without a type
+    assert_equal 200, get("/posts/1").first.status
+    assert_equal 204, request("POST", "/posts/1", "HTTP_X_HTTP_METHOD_OVERRIDE" => "DELETE").status
+  ensure
+    @app = app
+  end
+
+  def post_form(path, fields) = request("POST", path, input: "_method=delete", **fields)
+
+  def test_only_the_first_mistakes_are_answered
+    wrong = (1..5_000).to_h { |number| ["titel#{number}", number] }
+    %i[attributes relationships].each do |member|
+      response, document = send_data("PATCH", "/posts/1", { type: "posts", id: "1", member => wrong })
+      assert_equal [400, 100], [response.status, document["errors"].size]
+      assert_includes document["errors"].first["detail"], "posts has no #{member.to_s.delete_suffix("s")} \"titel1\""
+    end
+  end
+
+  def test_an_integer_beyond_all_floats_is_422
+    [10**309, -10**400].each do |price|
+      assert_refused 422, "/data/attributes/price", send_data("PATCH", "/posts/1", { type: "posts", id: "1", attributes: { price: price } })
+    end
+  end
+
   def test_an_integer_beyond_its_column_is_422
     response, document = send_data("PATCH", "/posts/1", { type: "posts", id: "1", attributes: { rating: 2**40 } })
     assert_equal 422, response.status

@@ -26,10 +26,12 @@ module Castellan
       UNKEYED = %w[Forwarded X-Forwarded-Host X-Forwarded-Port X-Forwarded-Prefix X-Forwarded-Scheme
                    X-Forwarded-Server X-Forwarded-Ssl X-Host X-Original-Host X-Original-URL X-Rewrite-URL].freeze
       # Varnish compares these fields with Vary, or adds them to its key; only in this spelling.
-      NEGOTIATED = %w[Accept-Encoding Accept-Language X-Requested-With X-Forwarded-Proto].freeze
+      NEGOTIATED = %w[Accept-Encoding Accept-Language X-Requested-With X-Forwarded-Proto Turbo-Frame HX-Request].freeze
+      # Fields for which applications omit the layout of a page (turbo-rails without Vary). Such responses are not cached.
+      FRAGMENTS = %w[Turbo-Frame HX-Request].freeze
       PURGERS = { "nginx" => :Refresh, "haproxy" => :Refresh, "varnish" => :Varnish }.freeze
       OWN_OPTIONS = { xkey: %w[varnish], listen: %w[nginx haproxy], dir: %w[nginx] }.freeze
-      private_constant :OWN_OPTIONS, :KINDS, :URL, :PATH, :ADDRESS, :PORTS, :UNKEYED, :NEGOTIATED, :PURGERS
+      private_constant :OWN_OPTIONS, :KINDS, :URL, :PATH, :ADDRESS, :PORTS, :UNKEYED, :NEGOTIATED, :FRAGMENTS, :PURGERS
 
       def self.summary = "prints a configuration of nginx, Varnish or HAProxy in front of an application"
 

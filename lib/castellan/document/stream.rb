@@ -28,13 +28,14 @@ module Castellan
       # @param size [Integer] the number of primary records to read at a time
       # @param snapshot [Boolean] whether to read the whole document in one transaction
       # @param most_included [Integer] the number of included records whose ids may be in memory
+      # @raise [ConfigurationError] if a number is not a whole number above 0
       def initialize(document, size: SIZE, snapshot: false, most_included: MOST_INCLUDED)
         @document = document
         @rendering = document.rendering
         @adapter = @rendering.adapter
-        @size = size
+        @size = OptionCheck.whole("Castellan::Document#stream", :size, size, SIZE)
         @snapshot = snapshot
-        @most_included = most_included
+        @most_included = OptionCheck.whole("Castellan::Document#stream", :most_included, most_included, MOST_INCLUDED)
         @closed = false
       end
 

@@ -121,7 +121,7 @@ module Castellan
       #   {#ambiguous?}
       def unusual?
         length = @env["CONTENT_LENGTH"]
-        (length && length != "0" && !length.empty?) || @env.key?("HTTP_TRANSFER_ENCODING") || ambiguous? ||
+        (length.nil? || length.empty? ? unsized_content? : length != "0") || @env.key?("HTTP_TRANSFER_ENCODING") || ambiguous? ||
           (@env.key?("HTTP_UPGRADE") && @env["HTTP_UPGRADE"] != "h2c")
       end
 
@@ -146,6 +146,14 @@ module Castellan
       end
 
       private
+
+      # Falcon removes Transfer-Encoding, and HTTP/2 has none, so that only the input shows content of unknown size.
+      def unsized_content?
+        input = @env["rack.input"]
+        if input.respond_to?(:size) then input.size.positive?
+        else input.respond_to?(:empty?) && !input.empty?
+        end
+      end
 
       def key_of(mount, path, query)
         query = nil if query && query.empty?

@@ -36,10 +36,21 @@ module Castellan
         started_ns = Clock.monotonic_ns
         response = yield
       ensure
-        @write.call(line(env, response, Clock.monotonic_ns - started_ns))
+        log(env, response, Clock.monotonic_ns - started_ns)
       end
 
       private
+
+      # A full disk or a closed pipe must not turn the response of a committed write into an error.
+      def log(env, response, duration_ns)
+        @write.call(line(env, response, duration_ns))
+      rescue StandardError => error
+        begin
+          env["rack.errors"]&.puts("castellan: the access log has not taken a line: #{error.class}: #{error.message.lines.first}")
+        rescue IOError, SystemCallError
+          nil
+        end
+      end
 
       # Without a response, an error is being raised, for which the outer middleware responds with 500.
       def line(env, response, duration_ns)

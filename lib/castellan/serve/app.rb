@@ -42,8 +42,11 @@ module Castellan
         #   or dataset that the viewer may see
         # @param asked parameters that the client cannot change: `include:`, `fields:`, `representation:`,
         #   `format:`
-        # @raise [ConfigurationError] if the path is taken or the scope not callable
+        # @raise [ConfigurationError] if it is no resource, the path is taken or the scope not callable
         def resource(resource, at: nil, scope: nil, **asked)
+          unless resource.is_a?(Class) && resource <= Castellan::Resource
+            refuse("resource takes a class with Castellan::Resource as superclass, such as UserResource, got #{resource.inspect}")
+          end
           path = "/#{at || resource.definition.type}".squeeze("/").chomp("/")
           refuse("the path #{path} is taken by #{@resources[path].first}; name another with at:") if @resources.key?(path)
           refuse("scope: must be callable with the viewer, such as ->(viewer) { viewer.posts }") if scope && !scope.respond_to?(:call)

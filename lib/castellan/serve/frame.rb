@@ -29,7 +29,7 @@ module Castellan
         @described_by = described_by
         @purge = purge
         @cache_status = cache_status
-        @own = params.to_h { |name, values| [name(name), values&.map { |value| value.to_s.freeze }&.freeze] }.freeze
+        @own = params.to_h { |name, values| [name(name), values && values(name, values)] }.freeze
         freeze
       end
 
@@ -89,6 +89,12 @@ module Castellan
         raise ConfigurationError, "param #{given.inspect}: write letters, digits, - and _" unless name.match?(/\A[[:alnum:]][\w-]*\z/)
 
         name.freeze
+      end
+
+      def values(name, given)
+        return given.map { |value| value.to_s.freeze }.freeze if given.respond_to?(:map)
+
+        raise ConfigurationError, "param #{name.inspect}: in: must be an Array such as %w[de en], got #{given.inspect}"
       end
     end
   end

@@ -57,6 +57,7 @@ module Castellan
       # @return [Array] Rack response: 204
       # @raise [BadRequest]
       def delete(env, viewer, id)
+        refuse_form(env)
         @endpoint.negotiate(env)
         run(viewer) { |writer| writer.delete(found(writer, env, viewer, id)) }
         [204, {}, []]
@@ -89,6 +90,15 @@ module Castellan
       end
 
       private
+
+      # Other requests that write need a media type that no HTML form can send. Rack::MethodOverride, which is part of
+      # Rails, makes a DELETE of a form, so that any website could send one with the cookies of its visitors.
+      def refuse_form(env)
+        return unless env["rack.methodoverride.original_method"] && env["HTTP_X_HTTP_METHOD_OVERRIDE"].nil?
+
+        raise BadRequest.new("a form cannot delete a record; send DELETE, or the header X-HTTP-Method-Override",
+                             status: 415, title: "Unsupported media type")
+      end
 
       def linkage_of(viewer, id, relationship)
         JSON.parse(@endpoint.linkage(viewer, id, relationship).to_json).dig("data", "relationships", relationship.key)

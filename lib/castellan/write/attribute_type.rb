@@ -94,11 +94,12 @@ module Castellan
         end
       end
 
-      # Databases store neither NUL in text nor infinity in JSON.
+      # Databases store neither NUL in text nor infinity in JSON. Casts make infinity of an integer beyond all floats.
       def unwritable(value)
         case value
         when String then "must not contain the character NUL" if value.include?("\0")
         when Float then "is too large" unless value.finite?
+        when Integer then "is too large" if value.bit_length > Float::MAX_EXP
         when Array then value.filter_map { |one| unwritable(one) }.first
         when Hash then value.filter_map { |name, one| unwritable(name) || unwritable(one) }.first
         end

@@ -7,9 +7,12 @@ module Castellan
     #   ResourceObject.new(definition, :create, viewer: viewer, linkage: linkage).values(data, "/data")
     #   # => { title: "Hello", author: #<User id: 7> }
     #
-    # Collects all mistakes before it raises. Ignores members that the format does not define (JSON:API 1.1,
-    # "Document Structure").
+    # Collects mistakes, at most {MOST_MISTAKES}, before it raises. Ignores members that the format does not
+    # define (JSON:API 1.1, "Document Structure").
     class ResourceObject
+      # More would let a client make a response much longer than its request.
+      MOST_MISTAKES = 100
+
       # @param definition [Resource::Definition]
       # @param action [Symbol] :create or :update
       # @param linkage [LinkedRecords]
@@ -147,7 +150,7 @@ module Castellan
 
       def refuse(pointer, text, status: 400, title: status == 409 ? "Conflict" : "Invalid member", whole: false)
         @mistakes << mistake(pointer, text, status: status, title: title, whole: whole)
-        nil
+        raise InvalidDocument, @mistakes if @mistakes.size >= MOST_MISTAKES
       end
 
       def mistake(pointer, text, status: 400, title: "Invalid document", whole: false)
