@@ -389,6 +389,15 @@ class ContractTest < Minitest::Test
     database&.disconnect
   end
 
+  def test_sequel_names_the_type_of_a_column_by_that_of_the_database
+    database = Sequel.sqlite(test: false, keep_reference: false)
+    { boolean: "boolean", decimal: "numeric(10, 2)", datetime: "timestamp" }.each do |type, name|
+      assert_equal type, database.send(:schema_column_type, name)
+    end
+  ensure
+    database&.disconnect
+  end
+
   def test_sequel_returns_the_sql_of_a_prepared_statement
     database = Sequel.sqlite(test: false, keep_reference: false)
     assert_equal "SELECT 1 AS 'one'", database.select(Sequel.as(1, :one)).prepare(:all, :contract).prepared_sql.tr("`", "'")

@@ -55,6 +55,30 @@ class SequelPostgresValuesTest < Minitest::Test
     assert_equal({ "at" => "2026-01-31T12:00:00.000Z", "price" => "12.5" }, written(:visit, "(2026-01-31 12:00,12.50)"))
   end
 
+  def test_statements_have_their_values_with_pg_auto_parameterize
+    @database.extension(:pg_auto_parameterize)
+    @database.create_table(:trees) {
+      primary_key :id
+      Integer :offer_id
+    }
+    [nil, 1, 1].each { |id| @database[:trees].insert(offer_id: id) }
+    offers = Class.new(Sequel::Model(@database[:trees])) { def self.name = "Offer" }
+    offers.many_to_one :offer, class: offers
+    offers.one_to_many :offers, class: offers, key: :offer_id
+    resource = Class.new(Castellan::Resource) do
+      model offers
+      scope { |all| all.where(Sequel[:trees][:id] => 1..2) }
+      belongs_to :offer, resource: self
+      has_many :offers, resource: self
+      filter :parent, from: "offer.id"
+      filter :offer_id
+    end
+    ids = ->(**query) { JSON.parse(resource.render(include: %i[offer offers], **query))["data"].map { |one| one["id"] } }
+    assert_equal %w[1 2], ids.call
+    assert_equal [%w[2], %w[2], []], [{ offer_id: 1 }, { parent: 1 }, { offer_id: 2 }].map { |filter| ids.call(filter: filter) }
+    refute_includes resource.document(include: %i[offer offers]).explain.to_s, "because"
+  end
+
   # Otherwise the first document would change what `to_json` writes elsewhere in the process.
   def test_a_document_does_not_load_the_json_of_active_support
     script = <<~RUBY

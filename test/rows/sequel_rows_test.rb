@@ -48,6 +48,58 @@ module SequelRowsContract
     assert_related(world::MailLog, :category)
   end
 
+  def test_datasets_that_are_no_single_table_have_the_values_that_sequel_returns
+    names = %i[number received_on value_net read weight created_at]
+    table = world::DB[:mail_logs]
+    [table.select(:id, *names), table.join(Sequel[:mail_logs].as(:same), id: :id).select_all(:mail_logs), table.from_self(alias: :logs),
+     table.union(table), world::DB[:own].with(:own, table)].each do |dataset|
+      resource = resource(dataset.naked) do
+        type "logs"
+        id :id
+        attributes(*names)
+        filter :number, :received_on
+      end
+      expected = dataset.naked.order(:id).map do |row|
+        [row[:number], row[:received_on]&.iso8601, row[:value_net]&.to_s("F"), row[:read], row[:weight], row[:created_at]&.utc&.iso8601(3)]
+      end
+      assert_equal expected, JSON.parse(resource.render)["data"].sort_by { |log| Integer(log["id"]) }.map { |log| log["attributes"].values }
+    end
+  end
+
+  def test_a_select_of_several_tables_and_of_expressions_is_read
+    dataset = world::DB[:mail_logs].join(:companies, id: :company_id)
+                                   .select(Sequel[:mail_logs][:id], Sequel[:companies][:name], (Sequel[:number] + 1).as(:next))
+    resource = resource(dataset) do
+      type "logs"
+      id :id
+      attributes :name, :next
+      filter :name
+      sort :name
+    end
+    expected = dataset.order(Sequel[:mail_logs][:id]).map { |row| [row[:id].to_s, row[:name], row[:next]] }
+    refute_empty expected
+    found = ->(**query) { JSON.parse(resource.render(**query))["data"].map { |log| [log["id"], *log["attributes"].values] } }
+    assert_equal expected, found.call.sort_by { |id, *| Integer(id) }
+    name = expected.first[1]
+    assert_equal [name], found.call(filter: { name: name }, sort: "-name").map { |log| log[1] }.uniq
+  end
+
+  def test_a_tree_is_filtered_and_sorted_by_the_parent
+    resource = resource(world::Company) do
+      filter :parent, from: "parent.name"
+      filter :grandparent, from: "parent.parent.id"
+      sort :parent, from: "parent.name"
+    end
+    child = world::Company.exclude(parent_id: nil).first
+    ids = ->(**query) { JSON.parse(resource.render(**query))["data"].map { |one| Integer(one["id"]) } }
+    siblings = world::Company.where(parent_id: child.parent_id).order(:id).select_map(:id)
+    assert_equal siblings, ids.call(filter: { parent: child.parent.name })
+    grandchild = world::Company.create(name: "Grandchild", parent_id: child.id)
+    assert_equal [grandchild.id], ids.call(filter: { grandparent: child.parent_id })
+    names = ids.call(sort: "-parent").filter_map { |id| world::Company[id].parent&.name }
+    assert_equal names.sort.reverse, names
+  end
+
   def test_a_view_without_a_primary_key_is_read
     view = world::DB[:company_statistics]
     resource = resource(view) do

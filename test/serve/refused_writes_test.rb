@@ -118,6 +118,46 @@ class ActiveRecordRefusedWritesTest < Minitest::Test
 
   def app = @app ||= build(self.class)
 
+  module ByDefault
+    Card = ActiveRecordRefusedWritesTest::Card
+    Note = Class.new(Base) do
+      self.table_name = "notes"
+      self.strict_loading_by_default = true
+    end
+    Owner = Class.new(Base) do
+      self.table_name = "owners"
+      self.strict_loading_by_default = true
+      has_one :card, class_name: "ActiveRecordRefusedWritesTest::Card", foreign_key: :owner_id
+      has_many :notes, class_name: "ActiveRecordRefusedWritesTest::ByDefault::Note", foreign_key: :owner_id
+    end
+  end
+
+  module ByAssociation
+    Card = ActiveRecordRefusedWritesTest::Card
+    Note = ByDefault::Note
+    Owner = Class.new(Base) do
+      self.table_name = "owners"
+      has_one :card, class_name: "ActiveRecordRefusedWritesTest::Card", foreign_key: :owner_id, strict_loading: true
+      has_many :notes, class_name: "ActiveRecordRefusedWritesTest::ByDefault::Note", foreign_key: :owner_id, strict_loading: true
+    end
+  end
+
+  def test_relationships_of_models_that_forbid_lazy_loading_are_written
+    [ByDefault, ByAssociation].each do |models|
+      [models::Owner, models::Note].each(&:reset_column_information)
+      @app = build(models)
+      { "notes" => [{ type: "notes", id: "1" }], "card" => { type: "cards", id: "1" } }.each do |name, linkage|
+        document = { type: "owners", id: "1", attributes: { name: "Ada" }, relationships: { name => { data: linkage } } }
+        assert_equal 200, send_document("PATCH", "/owners/1", document).status, name
+        assert_equal 204, send_document("PATCH", "/owners/1/relationships/#{name}", linkage).status, name
+      end
+      %w[DELETE POST].each do |method|
+        assert_equal 204, send_document(method, "/owners/1/relationships/notes", [{ type: "notes", id: "1" }]).status
+      end
+      assert_equal [1, 1], [models::Note.find(1).owner_id, models::Card.find(1).owner_id]
+    end
+  end
+
   class Account < Base
     self.table_name = "owners"
     attr_accessor :secret, :secret_confirmation

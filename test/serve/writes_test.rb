@@ -497,3 +497,94 @@ module WritesContract
 end
 
 JournalRequests.on_every_database(WritesContract)
+
+# Associations and plugins that change which values Sequel's records have.
+class SequelPluginsWritesTest < Minitest::Test
+  include JournalRequests
+
+  def setup
+    @database = Sequel.sqlite(keep_reference: false)
+    @database.create_table(:albums) { primary_key :id }
+    @database.create_table(:tracks) {
+      primary_key :id
+      Integer :album_id
+    }
+    @database.create_table(:genres) { primary_key :id }
+    @database.create_table(:albums_genres) {
+      Integer :album_id
+      Integer :genre_id
+      Integer :weight, default: 7
+      unique %i[album_id genre_id]
+    }
+    @database[:albums].insert
+    2.times { @database[:tracks].insert(album_id: 1) }
+    3.times { @database[:genres].insert }
+    [[1, 5], [2, 9]].each { |genre, weight| @database[:albums_genres].insert(album_id: 1, genre_id: genre, weight: weight) }
+    all = resources(*models)
+    @app = Rack::Lint.new(Castellan.app { all.each { |one| resource one } })
+  end
+
+  def teardown = @database.disconnect
+
+  def test_members_of_an_association_with_columns_of_the_join_table_are_added_and_removed
+    assert_equal [204, { 1 => 5, 2 => 9 }], relate("POST", 1)
+    assert_equal [204, { 1 => 5, 2 => 9 }], relate("PATCH", 2, 1)
+    assert_equal [204, { 1 => 5, 2 => 9, 3 => 7 }], relate("POST", 3, 2)
+    assert_equal [204, { 1 => 5 }], relate("DELETE", 3, 2)
+  end
+
+  def test_members_of_a_one_to_many_association_with_further_columns_are_removed
+    assert_equal 204, send_data("PATCH", "/albums/1/relationships/tracks", [{ type: "tracks", id: "2" }]).first.status
+    assert_equal [[1, nil], [2, 1]], @database[:tracks].order(:id).select_map(%i[id album_id])
+  end
+
+  def test_a_record_of_static_cache_is_linked
+    @database[:albums_genres].delete
+    data = { type: "albums", id: "1", relationships: { genre: { data: { type: "genres", id: "3" } } } }
+    response, document = send_data("PATCH", "/albums/1", data)
+    assert_equal [200, "3"], [response.status, document.dig("data", "relationships", "genre", "data", "id")]
+  end
+
+  def test_a_model_may_define_destroy_without_arguments
+    assert_equal 204, Rack::MockRequest.new(@app).delete("/tracks/1").status
+    assert_equal [2], @database[:tracks].exclude(album_id: nil).select_map(:id)
+  end
+
+  private
+
+  def relate(method, *ids)
+    response, = send_data(method, "/albums/1/relationships/genres", ids.map { |id| { type: "genres", id: id.to_s } })
+    [response.status, @database[:albums_genres].order(:genre_id).select_hash(:genre_id, :weight)]
+  end
+
+  def models
+    genre = Class.new(Sequel::Model(@database[:genres])) { plugin :static_cache }
+    track = Class.new(Sequel::Model(@database[:tracks])) { def destroy = update(album_id: nil) }
+    album = Class.new(Sequel::Model(@database[:albums])) do
+      one_to_many :tracks, class: track, key: :album_id, select: [Sequel[:tracks].*, Sequel.as(1, :one)]
+      join = { class: genre, join_table: :albums_genres, left_key: :album_id, right_key: :genre_id }
+      many_to_many :genres, **join, select: [Sequel[:genres].*, Sequel[:albums_genres][:weight]]
+      one_through_one :genre, **join
+    end
+    [album, track, genre]
+  end
+
+  def resources(*models)
+    tracks, genres = models.drop(1).zip(%w[tracks genres]).map { |one, name| resource(one, name) { deletable } }
+    album = resource(models.first, "albums") do
+      has_many :tracks, resource: tracks
+      has_many :genres, resource: genres
+      has_one :genre, resource: genres
+      writable :tracks, :genres, :genre
+    end
+    [album, tracks, genres]
+  end
+
+  def resource(one, name, &block)
+    Class.new(Castellan::Resource) do
+      model one
+      type name
+      class_eval(&block)
+    end
+  end
+end

@@ -12,8 +12,9 @@ module Castellan
     module Preload
       class << self
         # @param names [Array<Symbol>] `[:posts, :comments]`
+        # @param last [Hash] the tree below the last of them
         # @return [Hash] `{ posts: { comments: {} } }`
-        def path(names) = names.reverse.reduce({}) { |tree, name| { name => tree } }
+        def path(names, last = {}) = names.reverse.reduce(last) { |tree, name| { name => tree } }
 
         # @param associations [Object] arguments of `preload`, `includes` or `eager`
         # @return [Hash] the tree

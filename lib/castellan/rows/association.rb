@@ -218,6 +218,10 @@ module Castellan
         # @param owner [String] the SQL expression of the owner's key in the surrounding statement
         def within(owner) = column? ? text : filled(placed(owner))
 
+        # @param (see #within)
+        # @return [String] the same, also where the subquery reads the owner's own table, as a tree does
+        def beside(owner) = "(SELECT #{within("castellan_owner.castellan_key")} FROM (SELECT #{owner} AS castellan_key) castellan_owner)"
+
         # @return [String] SQL that contains the owner's key, but still placeholders for the scopes
         def placed(owner) = OwnerKey.replace(text, owner)
 

@@ -84,7 +84,9 @@ module Castellan
         own = by.own? ? nil : correlated
         column = own ? own.key : by.column
         outer = block_given? ? yield(column) : @adapter.types.qualified(column)
-        own ? own.within(outer) : outer
+        return outer unless own
+
+        own.hides?(@adapter.types.table) ? own.beside(outer) : own.within(outer)
       end
 
       # @return [Symbol, nil] :enum, or see {ActiveRecordRows::ColumnTypes#kind}

@@ -21,6 +21,27 @@ module Castellan
       # @return [Class, Sequel::Dataset]
       def self.model_of(object) = object
 
+      # A SELECT list of expressions, or of columns of several tables, becomes a subquery, as in a Sequel model.
+      # @param dataset [Sequel::Dataset]
+      # @return [Sequel::Dataset]
+      def self.whole(dataset)
+        selected = dataset.opts[:select] || []
+        return dataset if selected.all? { |one| own_column?(dataset, one) }
+
+        dataset.from_self(alias: dataset.first_source_alias)
+      end
+
+      # @return [Boolean] whether the table of the dataset has the selected column
+      def self.own_column?(dataset, selected)
+        case selected
+        when Symbol, ::Sequel::SQL::Identifier then !dataset.joined_dataset?
+        when ::Sequel::SQL::ColumnAll, ::Sequel::SQL::QualifiedIdentifier
+          dataset.literal(selected.table) == dataset.literal(dataset.first_source_alias)
+        else false
+        end
+      end
+      private_class_method :own_column?
+
       # A dataset with methods of its own (`dataset_module`, `with_extend`) may write a condition that none of its options
       # shows, such as that of a tenant. Then only the SQL of a dataset identifies its rows.
       # @param dataset [Sequel::Dataset]
@@ -29,11 +50,15 @@ module Castellan
         WRITERS.any? { |name| !library?(dataset.method(name)) }
       end
 
+      # @return [Sequel::Dataset] whose SQL has its values also with the extension pg_auto_parameterize
+      def self.without_parameters(dataset) = dataset.respond_to?(:no_auto_parameterize) ? dataset.no_auto_parameterize : dataset
+
       # @return [Boolean] whether Sequel defines the method
       def self.library?(method) = method.source_location&.first.to_s.start_with?(LIBRARY)
 
       # @param memo [BoundedCache] shared by the adapters of associated models
       def initialize(model, memo = BoundedCache.new(limit: 10_000))
+        model = SequelRows.whole(model) if model.is_a?(::Sequel::Dataset)
         start(model, memo)
         @dataset = (model.is_a?(::Sequel::Dataset) ? model : model.dataset).naked
         @database = @dataset.db
@@ -270,6 +295,7 @@ module Castellan
 end
 
 require_relative "sequel_rows/column_types"
+require_relative "sequel_rows/result_types"
 require_relative "sequel_rows/scopes"
 require_relative "sequel_rows/association"
 require_relative "sequel_rows/siblings"

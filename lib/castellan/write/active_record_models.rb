@@ -69,7 +69,10 @@ module Castellan
       #   record are written immediately
       def assign(record, values)
         nested, own = values.partition { |name, _| nested(name) }
-        own.each { |name, others| lock_added(record, name, others) if others.is_a?(Array) }
+        own.each do |name, value|
+          loading(record, name, &:itself) if model.reflect_on_association(name)&.has_one? # or the writer loads it, if it may
+          lock_added(record, name, value) if value.is_a?(Array)
+        end
         record.assign_attributes(own.to_h)
         nested.each { |name, value| assign_nested(record, name, value) }
       end
@@ -103,15 +106,17 @@ module Castellan
 
       # @return [Array<Object>] the records of a to-many association
       def members(record, association)
-        record.public_send(association).to_a
+        loading(record, association, &:to_a)
       end
 
       # @return [Array<Object>, Object, nil] the related records that are stored in the database
       def stored(record, association)
         record.association(association).reset
-        found = record.public_send(association)
-        found.respond_to?(:to_ary) ? found.to_a : found
+        loading(record, association) { |found| found.respond_to?(:to_ary) ? found.to_a : found }
       end
+
+      # @return [Array<Object>] the records of an association that are not among the others
+      def difference(records, others) = records - others
 
       # @return [Array<(Symbol, String)>] an attribute, association or :base, and a message without the name
       def problems(record)
@@ -206,6 +211,11 @@ module Castellan
       # Keeps the connection until the request ends. Since 7.2, applications may disallow `model.connection`
       # (`permanent_connection_checkout`).
       def connection = model.respond_to?(:lease_connection) ? model.lease_connection : model.connection
+
+      # Models may forbid lazy loading (`strict_loading`), but a write must read the related records.
+      def loading(record, association)
+        record.association(association).send(:skip_strict_loading) { yield record.public_send(association) }
+      end
 
       # Whether the writer of `has_secure_password` or `accepts_nested_attributes_for` takes the value.
       def fits_writer?(name, value)

@@ -53,8 +53,9 @@ module Castellan
         false
       end
 
+      # The class's own `with_pk` returns a frozen record with the plugin static_cache.
       def find(key)
-        model.with_pk(key)
+        model.dataset.with_pk(key)
       end
 
       def build
@@ -88,8 +89,11 @@ module Castellan
         saved
       end
 
+      # Without arguments, because a model may override `destroy` and take none.
       def delete(record)
-        record.destroy(raise_on_failure: false) ? true : false
+        record.destroy ? true : false
+      rescue ::Sequel::HookFailed
+        false
       end
 
       def stored?(record)
@@ -107,6 +111,12 @@ module Castellan
         record.public_send(association, reload: true)
       end
       alias stored members
+
+      # Compares keys: Sequel's `==` compares all values, also columns that an association's `select` adds.
+      def difference(records, others)
+        keys = others.to_h { |other| [identity(other), true] }
+        records.reject { |record| keys.key?(identity(record)) }
+      end
 
       def problems(record)
         record.errors.flat_map { |names, messages| Array(names).product(Array(messages)).map { |name, text| [name, "#{name} #{text}"] } }
@@ -217,8 +227,8 @@ module Castellan
 
       def replace(record, association, others)
         present = locked(record, association, members(record, association), others)
-        change(record, association, :remove_method, present - others)
-        change(record, association, :add_method, others - present)
+        change(record, association, :remove_method, difference(present, others))
+        change(record, association, :add_method, difference(others, present))
       end
 
       # Sequel saves all columns of a record that it adds to or removes from a one_to_many association. Locks these
@@ -227,10 +237,12 @@ module Castellan
       def locked(record, association, present, others)
         return present unless model.association_reflection(association)[:type] == :one_to_many
 
-        (others - present).each(&:lock!)
-        (present - others).each { |other| lock(other) }
-        members(record, association)
+        difference(others, present).each(&:lock!)
+        read = difference(present, others).select { |other| lock(other) }.to_h { |other| [identity(other), other] }
+        members(record, association).map { |other| read.fetch(identity(other), other) }
       end
+
+      def identity(record) = record.pk || record.values
 
       def change(record, association, method, others)
         others.each { |other| record.public_send(model.association_reflection(association)[method], other) }

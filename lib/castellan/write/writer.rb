@@ -179,7 +179,7 @@ module Castellan
           name = relationship.association_name
           next keep_hidden_one(record, relationship, kept[name]) unless relationship.to_many?
 
-          kept[name] = (kept[name] + @linkage.hidden(relationship, models.members(record, name))).uniq
+          kept[name] += models.difference(@linkage.hidden(relationship, models.members(record, name)), kept[name])
         end
       end
 
@@ -189,7 +189,7 @@ module Castellan
         return if models.foreign_keys(name).any?
 
         present = models.stored(record, name)
-        return if present.nil? || present == other || @linkage.hidden(relationship, [present]).empty?
+        return if models.difference([present].compact, [other].compact).empty? || @linkage.hidden(relationship, [present]).empty?
 
         raise BadRequest.new("you may not change #{relationship.key} of this #{definition.type}", status: 403, title: "Forbidden")
       end
@@ -203,7 +203,7 @@ module Castellan
       # The resource's method or a callback of the model may have changed the relationship as well.
       def as_asked?(record, values)
         found, wanted = [models.stored(record, values.keys.first), values.values.first].map { |some| Array(some) }
-        found.size == wanted.uniq.size && (found - wanted).empty?
+        found.size == wanted.size && models.difference(found, wanted).empty?
       end
 
       # @return [Hash{Symbol => Object}] all members of the association after the operation
@@ -212,7 +212,7 @@ module Castellan
 
         association, others = values.first
         present = models.members(record, association)
-        { association => operation == :add ? present | others : present - others }
+        { association => operation == :add ? present + models.difference(others, present) : models.difference(present, others) }
       end
 
       def scope(adapter)

@@ -31,6 +31,21 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_mends(unit("World::Animal.order(:id).map do |animal|", "animal.tricks.map(&:name)", "end"), queries: 3)
   end
 
+  def test_a_search_for_one_record_in_an_association_is_answered_by_a_preload
+    { "room_keys" => 2, "meals" => 3 }.each do |association, queries|
+      code = "keeper.#{association}.include?(World::#{association.classify}.instantiate('id' => 1))"
+      assert_includes assert_mends(unit(KEEPERS, code, "end"), queries: queries), "add .preload(:#{association}) where"
+    end
+    assert_nil only_finding(unit(KEEPERS, "keeper.#{KEY}.include?(World::RoomKey.instantiate('id' => 1))", "end")).fix
+  end
+
+  def test_what_a_line_preloads_for_each_record_is_preloaded_for_all
+    finding = only_finding(unit(KEEPERS, "keeper.animals.includes(:tricks).map { |animal| animal.tricks.size }", "end"))
+    assert_includes finding.fix, "add .preload(animals: :tricks) where the keepers are loaded"
+    finding = only_finding(unit(KEEPERS, "keeper.#{KEY}.includes(keeper: :badge).map { |key| key.keeper.badge.id }", "end"))
+    assert_includes finding.fix, "where(keeper_id: values).where(lost: false).includes(keeper: :badge).group_by(&:keeper_id)"
+  end
+
   def test_an_association_with_a_composite_key_is_preloaded
     pens = "World::Pen.order(:wing, :number).map do |pen|"
     assert_mends(unit(pens, "pen.troughs.map(&:full)", "end"), queries: 2)

@@ -13,8 +13,9 @@ module Castellan
         ORDERS = %i[order reorder reverse_order reverse].freeze
         FINDERS = /\A(?:find_by|first|last|take|get|any\?|empty\?|count)/
         BATCHES = %i[find_each find_in_batches in_batches paged_each].freeze
+        PRELOADS = %i[includes preload eager].freeze
         KEYWORDS = %i[pair hash].freeze
-        private_constant :CONDITIONS, :ORDERS, :FINDERS, :BATCHES, :KEYWORDS
+        private_constant :CONDITIONS, :ORDERS, :FINDERS, :BATCHES, :PRELOADS, :KEYWORDS
 
         # @param statement [Selection] the rows that the statement selects
         # @return [Chain, nil] the chain with the statement's conditions, else the first one; nil if the line
@@ -51,6 +52,15 @@ module Castellan
 
         def constant? = @conditions.all? { |step| step.arguments.all?(&:constant?) }
 
+        # @return [Hash] the associations that the calls preload, see {Preload}; without those that the line does not show
+        def preloaded
+          arguments = @steps.select { |step| PRELOADS.include?(step.name) }.flat_map(&:arguments)
+          return {} unless arguments.all?(&:constant?)
+
+          code = "[#{arguments.map(&:text).join(", ")}]"
+          Preload.tree(instance_eval(code, __FILE__, __LINE__))
+        end
+
         # Whether a call or a scope takes only some of the records ({Source.limit?}), or batches of them.
         def limited?
           @steps.any? { |step| Source.limit?(step) || BATCHES.include?(step.name) } || Selection.limited?(@model, code(:evaluable_text))
@@ -63,7 +73,7 @@ module Castellan
 
         private
 
-        def condition?(step) = CONDITIONS.include?(step.name) || @models.scope?(@model, step.name)
+        def condition?(step) = [*CONDITIONS, *PRELOADS].include?(step.name) || @models.scope?(@model, step.name)
         def one?(step) = step.name == :limit && step.arguments.map(&:text) == ["1"]
 
         # Whether a finder takes conditions. A primary key or a number of records is not a condition.

@@ -37,7 +37,7 @@ module Castellan
           return Loading.new(@one).fix if answered?
           return Fix.none(Fix.limit(@link)) if limited?
           return look_up if @shape.calculation? || @shape.existence?
-          return Loading.new(@one).fix(after: read) if whole? && @shape.columns?
+          return Loading.new(@one, tree).fix(after: read) if whole? && @shape.columns?
 
           (scoped if scoped?) || look_up
         end
@@ -54,8 +54,17 @@ module Castellan
           step = @chain&.steps&.first
           return whole? && @source.calls.any? { |call| call.name.end_with?("_ids") } if @chain.nil?
 
+          return member? if step&.name == :include? && @shape.existence?
+
           READ_FROM_LOADED.include?(step&.name) && (step.arguments.empty? || COLUMNS.include?(step.name)) &&
             whole?(ordered: @shape.records? && !%i[take pick].include?(step.name))
+        end
+
+        # Whether the statement looks for one record in the association, by its primary key.
+        def member?
+          key = /\A(?:\w+\.)?#{Regexp.escape(@models.primary_key(@link.target).to_s)} = /
+          rest, members = @statement.conditions.partition { |condition| !condition.match?(key) }
+          members.one? && @statement.tables == @declared&.tables && rest == @declared.conditions
         end
 
         # Whether the statement selects the records of the association as declared.
@@ -87,6 +96,9 @@ module Castellan
                  .fix(before: "declare in #{owner.name}: #{code}; ", declaration: declaration,
                       after: "; and read .#{name} at #{CallSite.location(@one.site)}")
         end
+
+        # With what the line itself preloads: `user.posts.includes(:comments)`.
+        def tree = Preload.path([*@one.parent.path, @link.name], @chain ? @chain.preloaded : {})
 
         # A line that queries the association again does not use the preload by itself.
         def read = "; and read .#{@link.name}#{".first" if @shape.single? && @link.to == :many} at #{CallSite.location(@one.site)}"

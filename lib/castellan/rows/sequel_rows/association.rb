@@ -70,7 +70,7 @@ module Castellan
         # Sequel returns no associations of an object without a primary key.
         def dataset_of(values)
           keys = Array(@owner.model.primary_key).to_h { |column| [column, KEY_PROBES[@owner.types.type(column)]] }
-          @owner.model.call(keys.merge(values)).public_send(@reflection.dataset_method)
+          SequelRows.without_parameters(@owner.model.call(keys.merge(values)).public_send(@reflection.dataset_method))
         end
 
         def key_value = OwnerKey.value(@owner.types.type(owner_key))

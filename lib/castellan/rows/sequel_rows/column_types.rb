@@ -20,11 +20,10 @@ module Castellan
         IDENTIFYING = %i[integer text].freeze
         KINDS = { **PLAIN, string: :text, uuid: :uuid }.freeze
         JSON_TYPES = %w[json jsonb].freeze
-        TEXT = [25, 1042, 1043].freeze # text, char and varchar in pg_type
         NUMERIC = 1700
         ACCESSORS = %r{/sequel/model/base\.rb\z}
         CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # does not match infinity
-        private_constant :PLAIN, :IDENTIFYING, :CLOCK, :KINDS, :WRITTEN_AS_THEY_ARE, :JSON_TYPES, :TEXT, :NUMERIC, :ACCESSORS
+        private_constant :PLAIN, :IDENTIFYING, :CLOCK, :KINDS, :WRITTEN_AS_THEY_ARE, :JSON_TYPES, :NUMERIC, :ACCESSORS
 
         # @param column [Hash] a column of Sequel's schema
         # @return [Symbol, nil] Sequel's name for its type, or :uuid, for which Sequel has none
@@ -201,31 +200,16 @@ module Castellan
         def subclasses(model) = model.subclasses.flat_map { |subclass| [subclass, *subclasses(subclass)] }
 
         def schema(dataset)
-          return @model.db_schema if @model&.db_schema
-          return result_types(dataset) unless table?(dataset)
+          known = @model&.db_schema || (table?(dataset) ? schema_of(dataset.first_source_table).to_h : {})
+          return known unless (@postgres || @sqlite) && dataset.columns.any? { |name| known[name].nil? || known[name].empty? }
 
-          @database.schema(dataset.first_source_table).to_h
-        rescue ::Sequel::Error
-          {}
+          ResultTypes.of(dataset).merge(known.reject { |_, column| column.empty? })
         end
 
         def table?(dataset)
-          dataset.first_source_table.is_a?(Symbol) && dataset.opts[:select].nil? && !dataset.joined_dataset?
-        end
-
-        # Only PostgreSQL reports the type of every expression.
-        def result_types(dataset)
-          return {} unless @postgres
-
-          result = @database.synchronize { |connection| connection.exec_params(dataset.limit(0).sql, []) }
-          result.fields.each_with_index.to_h { |name, index|
-            [name.to_sym, { oid: result.ftype(index), type: type_named(result.ftype(index)) }]
-          }
-        end
-
-        def type_named(oid)
-          { 16 => :boolean, 20 => :integer, 21 => :integer, 23 => :integer, 700 => :float, 701 => :float, 1700 => :decimal, 1082 => :date,
-            1114 => :datetime }[oid] || (:string if TEXT.include?(oid))
+          table = dataset.first_source_table
+          (table.is_a?(Symbol) || table.is_a?(::Sequel::SQL::QualifiedIdentifier)) && dataset.opts.values_at(:select, :with, :sql).none? &&
+            !dataset.joined_dataset?
         end
 
         def plain(column)
