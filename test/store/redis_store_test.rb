@@ -87,6 +87,13 @@ class RedisStoreTest < Minitest::Test
     end
   end
 
+  def test_a_single_connection_is_refused_because_threads_would_read_each_others_answers
+    config = RedisClient.config(url: Castellan::TestServers.redis_url)
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::RedisStore.new(config.new_client) }
+    assert_includes error.message, "threads cannot share a RedisClient, which is one connection: write RedisClient.config(url: …).new_pool("
+    assert_empty Castellan::Store::RedisStore.new(config.new_pool(size: 1)).read_multi([key("a")])
+  end
+
   private
 
   # The signal reaches the threads of the server one after the other.

@@ -17,9 +17,9 @@ module Castellan
     #   store = RedisStore.new(RedisClient.sentinel(name: "cache", sentinels: […], **options).new_pool)
     #   store = RedisStore.new(RedisClient.cluster(nodes: urls, **options).new_pool(size: 5))
     #
-    # A client of your own needs options such as `timeout: 0.05, reconnect_attempts: 0`. Any client with
-    # `call` and `pipelined` will do. Configure the server with `maxmemory` and an `allkeys-*` policy; by
-    # default its memory is unlimited. A cluster reads and deletes key by key in one pipeline, because MGET
+    # A client of your own needs options such as `timeout: 0.05, reconnect_attempts: 0`. Any thread-safe
+    # client with `call` and `pipelined` will do. Configure the server with `maxmemory` and an `allkeys-*` policy;
+    # by default its memory is unlimited. A cluster reads and deletes key by key in one pipeline, because MGET
     # and UNLINK must not cross slots.
     class RedisStore
       include ShortInspect
@@ -27,7 +27,7 @@ module Castellan
       COMPARE_AND_DELETE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end"
       private_constant :COMPARE_AND_DELETE
 
-      # @param client [RedisClient, RedisClient::Pooled, RedisClient::Cluster, #call, nil]
+      # @param client [RedisClient::Pooled, RedisClient::Cluster, #call, nil] one that threads can share
       # @param url [String, nil] redis://, rediss:// or unix://
       # @param size [Integer, nil] connections in the pool, by default 5; as many as the process has threads
       # @param timeout [Numeric] seconds for connecting, for each read and write, and for a connection of the
@@ -101,14 +101,18 @@ module Castellan
 
       # Checks a client of the application.
       def own(client, url, size)
+        pool = "RedisClient.config(url: …).new_pool(size: 5)"
         unless client.respond_to?(:call) && client.respond_to?(:pipelined)
-          raise ConfigurationError, "RedisStore needs a client with call and pipelined, such as " \
-                                    "RedisClient.config(url: …).new_pool(size: 5), got #{client.class}"
+          raise ConfigurationError, "RedisStore needs a client with call and pipelined, such as #{pool}, got #{client.class}"
         end
-        return client unless url || size
+        if url || size
+          raise ConfigurationError, "#{self.class} takes either a client or url: and size:, got a client and #{url ? "url:" : "size:"}; " \
+                                    "give both to the client, such as #{pool}"
+        end
+        return client unless client.is_a?(RedisClient)
 
-        raise ConfigurationError, "#{self.class} takes either a client or url: and size:, got a client and #{url ? "url:" : "size:"}; " \
-                                  "give both to the client, such as RedisClient.config(url: …).new_pool(size: 5)"
+        raise ConfigurationError, "RedisStore needs a pool, because threads cannot share a RedisClient, which is one connection: " \
+                                  "write #{pool}"
       end
 
       # The messages omit the URL, which may contain a password.
