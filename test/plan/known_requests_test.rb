@@ -42,6 +42,17 @@ class KnownRequestsTest < Minitest::Test
     assert_same first, parse({}, include: ["tags"], fields: { articles: [:title] })
   end
 
+  def test_fixed_fields_limit_what_a_client_includes_and_fields_of_the_client_do_not
+    sent = { "articles" => "title" }
+    2.times do
+      assert_equal %i[author], parse({ "include" => "author", "fields" => sent }).include.keys
+      assert_equal %i[author], parse({}, include: %i[author], fields: sent).include.keys
+      error = assert_raises(Castellan::BadRequest) { parse({ "include" => "author" }, fields: sent) }
+      assert_includes error.message, "author is not a relationship of articles that can be included"
+    end
+    assert_equal %i[author], parse({ "include" => "author" }, fields: { articles: %i[title author] }).include.keys
+  end
+
   def test_invalid_parameters_raise_each_time
     2.times { assert_raises(Castellan::BadRequest) { parse({ "include" => "nobody" }) } }
     2.times { assert_raises(ArgumentError) { parse({}, includes: :tags) } }

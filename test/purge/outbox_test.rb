@@ -23,6 +23,27 @@ class PurgeOutboxTest < Minitest::Test
     end
   end
 
+  # Any role may use the function of the triggers for tables of its own.
+  def test_a_table_of_another_role_runs_no_code_with_the_rights_of_the_owner
+    needs :postgres
+    database = Sequel.connect(Castellan::TestServers.postgres_url, keep_reference: false)
+    database.run("CREATE TABLE tags (id int PRIMARY KEY)")
+    Castellan::Purge::Outbox.new(database).install("tags" => [["id"]])
+    database.run("CREATE ROLE purge_stranger; CREATE SCHEMA strange AUTHORIZATION purge_stranger")
+    database.transaction do
+      database.run("SET LOCAL ROLE purge_stranger; CREATE TABLE strange.seen (who text); CREATE TYPE strange.kind AS ENUM ('x'); " \
+                   "CREATE FUNCTION strange.shown(strange.kind) RETURNS json LANGUAGE sql AS $$ " \
+                   "INSERT INTO strange.seen VALUES (current_user) RETURNING '1'::json $$; " \
+                   "CREATE CAST (strange.kind AS json) WITH FUNCTION strange.shown(strange.kind); " \
+                   "CREATE TABLE strange.things (kind strange.kind); CREATE TRIGGER noted AFTER INSERT ON strange.things " \
+                   "FOR EACH ROW EXECUTE FUNCTION castellan_note_purge('things', 'kind'); INSERT INTO strange.things VALUES ('x')")
+    end
+    assert_equal %w[purge_stranger], database[Sequel[:strange][:seen]].select_map(:who)
+  ensure
+    database&.run("DROP OWNED BY purge_stranger CASCADE; DROP ROLE purge_stranger")
+    database&.disconnect
+  end
+
   private
 
   def later(seconds, &)

@@ -146,6 +146,23 @@ module FiltersContract
     assert_equal 5, JSON.parse(hiding.render(sort: "rating", filter: { stars: 5 }, viewer: 1))["data"].first["attributes"]["rating"]
   end
 
+  def test_cursors_do_not_contain_a_hidden_column
+    of_viewer = -> { attribute :rating, if: ->(viewer) { viewer == 1 } }
+    of_row = -> { attribute :rating, if: ->(row, _viewer) { row.title == "First" }, if_columns: %i[title] }
+    [of_viewer, of_row].each do |declare|
+      make = lambda do |reveals|
+        resource_of(:PostResource) do
+          instance_exec(&declare)
+          sort :rating, default: "-rating", reveals: reveals
+          page :cursor, size: 2
+        end
+      end
+      error = assert_raises(Castellan::DeclarationError) { make.call(false).document.to_json }
+      assert_includes error.message, "an if: hides rating, and cursors would contain its values"
+      assert_includes make.call(true).document.to_json, '"data":[' if declare == of_row
+    end
+  end
+
   def test_a_column_that_one_attribute_hides_by_row_and_the_other_by_viewer_is_hidden
     hiding = resource_of("PostResource") do
       scope { |posts, _| posts }

@@ -29,6 +29,18 @@ module UnseenContract
     assert_equal 200, get("/summaries/1/relationships/tags").first.status
   end
 
+  def test_fixed_fields_also_limit_what_clients_include
+    models = journal.models
+    @app = serve { resource models::PostResource, at: "titles", fields: { posts: %i[title writer], writers: %i[name] } }
+    titles = get("/titles?include=writer").last
+    assert_equal %w[writers], titles["included"].map { |one| one["type"] }.uniq
+    %w[comments writer.posts writer,comments].each do |path|
+      response, document = get("/titles/1?include=#{path}")
+      assert_equal [400, "include"], [response.status, document["errors"][0].dig("source", "parameter")], path
+    end
+    assert_equal 404, get("/titles/1/comments").first.status
+  end
+
   def test_a_condition_of_the_row_holds_at_the_urls_of_relationships
     %w[/posts/1/comments /posts/1/relationships/comments].each { |path| assert_equal 200, get(path).first.status, path }
     %w[/posts/3/comments /posts/3/relationships/comments].each { |path| assert_equal 404, get(path).first.status, path }

@@ -41,6 +41,22 @@ module VersionsByColumnContract
     refute_equal before, token
   end
 
+  # The functions of the triggers have the rights of their owner, and any role may use them for tables of its own.
+  def test_a_table_of_another_role_runs_no_code_with_the_rights_of_the_owner
+    run_sql("CREATE ROLE stranger; CREATE SCHEMA strange AUTHORIZATION stranger; SET ROLE stranger; " \
+            "CREATE TABLE strange.seen (who text); CREATE TYPE strange.kind AS (n int); CREATE TABLE strange.things (kind strange.kind); " \
+            "CREATE FUNCTION strange.shown(strange.kind) RETURNS text LANGUAGE sql AS $$ INSERT INTO strange.seen VALUES (current_user) " \
+            "RETURNING 'x' $$; CREATE CAST (strange.kind AS text) WITH FUNCTION strange.shown(strange.kind); " \
+            "CREATE TRIGGER a AFTER INSERT ON strange.things REFERENCING NEW TABLE AS castellan_new FOR EACH STATEMENT " \
+            "EXECUTE FUNCTION castellan_bump_buckets('kind'); INSERT INTO strange.things VALUES (ROW(1))")
+    run_sql("DROP TRIGGER a ON strange.things; CREATE TEMP VIEW castellan_new AS SELECT strange.shown(ROW(1)::strange.kind) AS kind; " \
+            "CREATE TRIGGER a AFTER INSERT ON strange.things FOR EACH STATEMENT EXECUTE FUNCTION castellan_bump_buckets('kind'); " \
+            "INSERT INTO strange.things VALUES (ROW(1))")
+    assert_empty rows("SELECT who FROM strange.seen")
+  ensure
+    run_sql("RESET ROLE; DROP OWNED BY stranger CASCADE; DROP ROLE stranger")
+  end
+
   def test_records_and_uuids_have_versions_of_their_own
     one, another, mine, other = token(id: 1), token(id: 2), token(owner: MINE.upcase), token(owner: OTHER)
     run_sql("UPDATE posts SET title = 'b' WHERE id = 1")

@@ -52,6 +52,7 @@ module Castellan
         @definition.filters.each_value { |by| filter!(by) unless by.is_a?(Proc) }
         @definition.know_columns(foreign_keys: @foreign_keys, aliases: @aliases)
         cursors! if @definition.paging&.cursors
+        order_of_cursors! if @definition.paging&.kind == :cursor
         counted! if @definition.caching
         identify(@definition, @adapter, [])
       end
@@ -280,6 +281,15 @@ module Castellan
         return if [nil, [@definition.id_column]].include?(@adapter.scopes.keys)
 
         refuse("page cursors: an item's cursor needs the id to be the primary key", @definition.paging_location)
+      end
+
+      # Cursors contain the values of the sort columns.
+      def order_of_cursors!
+        names = @definition.default_sort.to_s.split(",").map { |term| term.delete_prefix("-") }
+        name = (names - @definition.sorts_of_all).first or return
+
+        refuse("sort default: an if: hides #{name}, and cursors would contain its values; choose another order, or page by number",
+               @definition.sorts[name].location)
       end
 
       def column_path!(by, what)

@@ -28,14 +28,16 @@ module Castellan
       # @param only [Array<Symbol>, nil] the members of a representation of the resource's own type
       # @param client [Boolean] whether a client sent it; clients may not include
       #   relationships with `include: false`
+      # @param fixed [Fields, nil] those that the application fixes: a client may include nothing else
       # @return [Hash{Symbol => Hash}] frozen
       # @raise [BadRequest] with the name of the relationship that cannot be included
-      def self.parse(definition, asked, only: nil, client: false) = new(definition, only, client).call(asked)
+      def self.parse(definition, asked, only: nil, client: false, fixed: nil) = new(definition, only, client, fixed).call(asked)
 
       # @param only [Array<Symbol>, nil]
-      def initialize(definition, only, client)
+      def initialize(definition, only, client, fixed)
         @definition = definition
         @only = only
+        @fixed = fixed
         @client = client
         @depth = client ? definition.include_depth : [MAX_DEPTH, definition.include_depth].max
       end
@@ -104,11 +106,12 @@ module Castellan
         symbol if symbol && relationships([definition]).any? { |relationship| relationship.name == symbol }
       end
 
-      # A relationship that a representation omits cannot be included.
+      # A relationship that a representation or fixed fields omit cannot be included.
       def relationships(definitions)
         definitions.flat_map do |definition|
           all = definition.relationships.values
           all = all.select(&:includable?) if @client
+          all = all.select { |relationship| @fixed.of(definition).include?(relationship.name) } if @fixed
           cut?([definition]) ? all.select { |relationship| @only.include?(relationship.name) } : all
         end
       end

@@ -61,7 +61,7 @@ module Castellan
         by_client = options.keys - fixed.keys
         return new(definition, **options, by_client: by_client) if VALUES.any? { |family| options.key?(family) }
 
-        known = definition.derive(by_client.include?(:include) ? :known_requests_of_clients : :known_requests) { BoundedCache.new }
+        known = definition.derive(by_client.include?(:include) ? [:known_requests, *by_client] : :known_requests) { BoundedCache.new }
         known[options] || new(definition, **options, by_client: by_client).tap do |request|
           known.fetch(copy(options)) { request } if options.to_s.bytesize <= LONGEST
         end
@@ -98,8 +98,9 @@ module Castellan
         @definition = definition
         @by_client = by_client
         only = representation && only(representation)
-        @include = IncludeTree.parse(definition, include, only: only, client: of_client?(include))
         @fields = Fields.parse(definition, fields, only: only)
+        fixed = @fields if fields && by_client.include?(:include) && !by_client.include?(:fields)
+        @include = IncludeTree.parse(definition, include, only: only, client: of_client?(include), fixed: fixed)
         @format = format ? format!(format) : definition.document_format
         @filter_parameters = NO_VALUES
         @filters = filters_of(filter)

@@ -36,8 +36,17 @@ module Castellan
           "CREATE TABLE IF NOT EXISTS castellan_purges (id bigserial PRIMARY KEY, tags text NOT NULL)",
           "CREATE TABLE IF NOT EXISTS castellan_urls (tag text NOT NULL, url text NOT NULL, fields text NOT NULL, " \
           "at bigint NOT NULL, PRIMARY KEY (tag, url, fields))",
+          <<~SQL,
+            CREATE OR REPLACE FUNCTION castellan_add_purge(tags text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+            SET search_path = pg_catalog, pg_temp AS $f$
+            BEGIN
+              INSERT INTO %1$I.castellan_purges (tags) VALUES (castellan_add_purge.tags);
+              PERFORM pg_notify('#{CHANNEL}', '');
+            END $f$
+          SQL
           <<~SQL
-            CREATE OR REPLACE FUNCTION castellan_note_purge() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+            -- With the writer's rights: to_jsonb calls casts to json, and the owner of a column's type could write one.
+            CREATE OR REPLACE FUNCTION castellan_note_purge() RETURNS trigger LANGUAGE plpgsql
             SET search_path = pg_catalog, pg_temp AS $f$
             DECLARE
               name text := TG_ARGV[0];
@@ -71,8 +80,7 @@ module Castellan
                   FROM (SELECT (SELECT string_agg(version->>part, '_' ORDER BY place) FROM unnest(string_to_array(columns, ',')) WITH ORDINALITY AS p(part, place)) AS one
                         FROM unnest(TG_ARGV[1:]) AS columns, unnest(ARRAY[was, is_now]) AS version WHERE version IS NOT NULL) AS ids;
               END IF;
-              INSERT INTO %1$I.castellan_purges (tags) VALUES (tags);
-              PERFORM pg_notify('#{CHANNEL}', '');
+              PERFORM %1$I.castellan_add_purge(tags);
               RETURN NULL;
             END $f$
           SQL

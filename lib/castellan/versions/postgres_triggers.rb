@@ -174,13 +174,14 @@ module Castellan
           DECLARE
             named text;
             changed integer[];
-            buckets text := 'SELECT DISTINCT %%1$I.castellan_bucket(%%2$I::text) FROM ';
+            -- concat calls no cast to text: the owner of a column's type could write one that would run with this function's rights
+            buckets text := 'SELECT DISTINCT %%1$I.castellan_bucket(concat(%%2$I)) FROM ';
             one integer;
             free bigint;
           BEGIN
             FOREACH named IN ARRAY TG_ARGV LOOP
               changed := ARRAY[-1];
-              IF TG_OP <> 'TRUNCATE' AND EXISTS (
+              IF TG_OP <> 'TRUNCATE' AND to_regclass('pg_temp.castellan_old') IS NULL AND to_regclass('pg_temp.castellan_new') IS NULL AND EXISTS (
                 SELECT 1 FROM pg_attribute WHERE attrelid = TG_RELID AND attname = named AND NOT attisdropped
               ) THEN -- by name, because to_jsonb of a row fails for values that JSON cannot have
                 EXECUTE format('SELECT ARRAY(' || CASE TG_OP WHEN 'INSERT' THEN '' ELSE buckets || 'castellan_old' END ||
