@@ -80,6 +80,7 @@ class DetectSequelTest < Minitest::Test
     narrowed = proc { |posts| posts.order(:id) }
     finding = only { World::User.eager(posts: narrowed).all.each { |user| user.posts.each { |post| post.comments.each(&:id) } } }
     assert_includes finding.fix, "eager(posts: :comments)"
+    assert_includes finding.fix, "a block there stays: { block => … }"
 
     users = World::User.eager(posts: { narrowed => :comments })
     finding = only { users.all.each { |user| user.posts.each { |post| post.comments.each(&:author) } } }

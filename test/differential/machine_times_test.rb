@@ -17,6 +17,29 @@ class MachineTimesTest < Minitest::Test
     assert_equal ["2024-01-31T13:00:00.500+01:00"], written("Europe/Berlin")
   end
 
+  def test_a_filter_finds_the_time_that_is_written
+    with_env("TZ" => "Europe/Berlin") do
+      letters = resource(model_of(Sequel.sqlite)) { attributes(:at) && filter(:at) }
+      found = ->(at) { JSON.parse(letters.render(query: { "filter" => { "at" => at } }))["data"].size }
+      assert_equal [1, 1, 0],
+                   ["2024-01-31T13:00:00.500+01:00", "2024-01-31T12:00:00.500Z", "2024-01-31T13:00:00.500Z"].map { |at| found.call(at) }
+    end
+  end
+
+  # As the extension named_timezones does.
+  def test_rows_are_written_like_records_if_times_are_date_times
+    output, Sequel::Deprecation.output = Sequel::Deprecation.output, nil
+    Sequel.datetime_class = DateTime
+    database = Sequel.sqlite
+    database.timezone = :utc
+    model = model_of(database)
+    letters = resource(model) { attributes :at }
+    assert_equal letters.render(model.all), letters.render(model.order(:id))
+  ensure
+    Sequel.datetime_class = Time
+    Sequel::Deprecation.output = output
+  end
+
   private
 
   def written(zone)

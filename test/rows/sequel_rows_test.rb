@@ -172,6 +172,40 @@ module SequelRowsContract
     assert_equal(expected, rows(companies, world::Company.order(:id)).map { |row| row["own_logs"] })
   end
 
+  def test_an_association_block_that_decides_by_a_column_of_the_owner_loads_models
+    first = world::Company.order(:id).get(:name)
+    options = { class: world::MailLog, key: :company_id }
+    model = Class.new(world::Company) do
+      one_to_many(:seen_logs, **options) { |logs| name == first ? logs : logs.where(number: 0) }
+      one_to_many(:named_logs, **options) { |logs| logs.where(comment: name.upcase) }
+    end
+    resource = resource(model) { type "companies" }
+    resource.has_many(:seen_logs, :named_logs, resource: resource(world::MailLog) { type "logs" })
+    %i[seen_logs named_logs].each do |name|
+      assert_equal "its dataset looks at the owner", Castellan::Rows.for(model).association(name).reason
+      expected = model.order(:id).map { |company| company.public_send(name).map { |log| log.id.to_s }.sort }
+      assert_equal(expected, rows(resource, model.order(:id)).map { |row| row[name.to_s].sort })
+    end
+  end
+
+  # The recipe of Sequel's guide to advanced associations.
+  def test_a_polymorphic_association_is_read_and_written
+    notes = polymorphic_notes
+    company = world::Company.order(:id).first
+    log = world::MailLog.order(:id).first
+    ids = [company, log].map { |subject| notes.create(subject: subject).id }
+    resource = resource(notes) { type "notes" }
+    resource.belongs_to(:subject, resource: [resource(world::Company) { type "companies" }, resource(world::MailLog) { type "logs" }])
+    resource.writable(:subject)
+    found = JSON.parse(resource.render(notes.order(:id)))["data"].map { |note| note.dig("relationships", "subject", "data") }
+    assert_equal([["companies", company.id], ["logs", log.id]], found.map { |one| [one["type"], Integer(one["id"])] })
+    linkage = { data: { type: "logs", id: log.id.to_s } }
+    body = JSON.generate(data: { type: "notes", id: ids.first.to_s, relationships: { subject: linkage } })
+    client = Rack::MockRequest.new(Castellan.app { resource resource })
+    assert_equal 200, client.patch("/notes/#{ids.first}", input: body, "CONTENT_TYPE" => "application/vnd.api+json").status
+    assert_equal log, notes[ids.first].subject
+  end
+
   def test_ids_that_are_not_numbers_find_nothing
     scopes = Castellan::Rows.for(world::Company).scopes
     assert_empty scopes.ids(scopes.by_ids(world::Company.dataset, %w[1abc abc 99999999999999999999]))
@@ -225,6 +259,20 @@ module SequelRowsContract
   end
 
   private
+
+  def polymorphic_notes
+    world::DB.create_table!(:notes) do
+      primary_key :id
+      String :subject_type
+      Integer :subject_id
+    end
+    Class.new(Sequel::Model(world::DB[:notes])) do
+      many_to_one :subject, reciprocal: :notes, reciprocal_type: :one_to_many,
+                            setter: ->(subject) { set(subject_id: subject&.pk, subject_type: subject&.model&.name) },
+                            dataset: -> { Object.const_get(subject_type).where(id: subject_id) },
+                            eager_loader: ->(options) { options[:rows].each(&:subject) }
+    end
+  end
 
   def assert_related(model, name)
     reflection = model.association_reflection(name)

@@ -216,6 +216,27 @@ class ReplicasOnSequelTest < Minitest::Test
     database&.disconnect
   end
 
+  # The server :read_only is a second connection to the same database.
+  def test_writes_without_replicas_read_what_they_have_written
+    database = Sequel.connect(@primary_url, keep_reference: false, servers: { read_only: {} })
+    database.extension(:server_block)
+    resource = Class.new(Castellan::Resource) do
+      model Class.new(Sequel::Model(database[:notes]))
+      type "notes"
+      attributes :text
+      writable :text
+    end
+    client = Rack::MockRequest.new(Castellan.app { resource resource })
+    headers = { "CONTENT_TYPE" => "application/vnd.api+json" }
+    written = client.post("/notes", input: JSON.generate(data: { type: "notes", attributes: { text: "one" } }), **headers)
+    assert_equal 201, written.status, written.body
+    id = JSON.parse(written.body)["data"]["id"]
+    written = client.patch("/notes/#{id}", input: JSON.generate(data: { type: "notes", id: id, attributes: { text: "two" } }), **headers)
+    assert_equal "two", JSON.parse(written.body)["data"]["attributes"]["text"]
+  ensure
+    database&.disconnect
+  end
+
   private
 
   def model

@@ -164,9 +164,31 @@ module Castellan
         other.is_a?(SequelModels) && other.model.db.equal?(model.db)
       end
 
+      def transaction(&block)
+        on_one_server { committing(&block) }
+      end
+
+      def in_transaction?
+        model.db.in_transaction?
+      end
+
+      def index_columns(constraint)
+        Array(model.db.indexes(model.table_name).dig(constraint&.to_sym, :columns)).map(&:to_s)
+      end
+
+      private
+
+      # Reads from the server of the transaction: :read_only does not show its changes.
+      def on_one_server(&block)
+        pool = model.db.pool
+        return yield unless model.db.respond_to?(:with_server) && pool.respond_to?(:pick_server, true)
+
+        model.db.with_server(pool.send(:pick_server, :default), &block)
+      end
+
       # Rolls back unless the block returns. Sequel would commit if `throw` leaves the block, and return nil after a
       # Sequel::Rollback.
-      def transaction
+      def committing
         committed = finished = false
         model.db.transaction(savepoint: true, rollback: :reraise) do
           model.db.after_commit { committed = true } # must be the first callback
@@ -180,16 +202,6 @@ module Castellan
         error.extend(committed ? Transaction::Committed : Transaction::Unconfirmed) if finished
         raise
       end
-
-      def in_transaction?
-        model.db.in_transaction?
-      end
-
-      def index_columns(constraint)
-        Array(model.db.indexes(model.table_name).dig(constraint&.to_sym, :columns)).map(&:to_s)
-      end
-
-      private
 
       # Whether the plugin serialization stores any value as text.
       def serialized?(name)

@@ -76,8 +76,11 @@ module Castellan
 
         # Sequel's second `eager` replaces the nested associations of the first.
         def last
-          nested = @tree.any? { |_name, rest| rest.any? }
-          " (behind the .eager that is there, or in its place)" if nested && Source.at(@parent.site).calls?(:eager)
+          eager = Source.at(@parent.site).calls.select { |call| call.name == :eager } if @tree.any? { |_name, rest| rest.any? }
+          return if eager.nil? || eager.empty?
+          return " (behind the .eager that is there, or in its place)" if eager.all? { |call| call.arguments.all?(&:constant?) }
+
+          " (in place of the .eager that is there; a block there stays: { block => … })"
         end
 
         # Follows the path from the loaded class. One class of a polymorphic association may lack the next

@@ -18,7 +18,7 @@ module Castellan
           @reflection = reflection
           @name = reflection[:name]
           @macro = MACROS[reflection[:type]] || (reflection.returns_array? ? :has_many : :has_one)
-          @model = reflection.associated_class if MACROS.key?(reflection[:type])
+          @model = related_class if MACROS.key?(reflection[:type])
           @owner_key = single_key
           @reason = find_reason
           freeze
@@ -31,7 +31,7 @@ module Castellan
 
         # @return [Boolean] whether the SQL is the same in every request
         def stable?
-          return false if !model.simple_table || adapter.scopes.rewritten?
+          return false if !model&.simple_table || adapter.scopes.rewritten?
 
           @reflection.values_at(:block, :conditions, :instance_specific).none?
         end
@@ -51,12 +51,21 @@ module Castellan
         # Sequel's eager loading compares keys with Ruby's equality, where 7 is not "7".
         # @return [Boolean] whether the owner's key is compared with a column of another type
         def mixed_types?
+          return false if model.nil?
+
           own = @owner.types.type(owner_key)
           other = type_of_compared
           !own.nil? && !other.nil? && own != other
         end
 
         private
+
+        # A dataset of the application, without a class, returns records of several classes (a polymorphic association).
+        def related_class
+          @reflection.associated_class
+        rescue NameError
+          raise if of_keys?
+        end
 
         def type_of_compared
           case @reflection[:type]
@@ -68,9 +77,13 @@ module Castellan
         end
 
         # Sequel returns no associations of an object without a primary key.
-        def dataset_of(values)
+        # @param read [Array<Symbol>] receives the other columns of the owner that the association reads
+        def dataset_of(values, read = [])
           keys = Array(@owner.model.primary_key).to_h { |column| [column, KEY_PROBES[@owner.types.type(column)]] }
-          SequelRows.without_parameters(@owner.model.call(keys.merge(values)).public_send(@reflection.dataset_method))
+          all = Hash.new { |_, column| read << column && nil }.merge!(keys, values)
+          owner = @owner.model.call(all)
+          read.clear # of hooks and plugins
+          SequelRows.without_parameters(owner.public_send(@reflection.dataset_method))
         end
 
         def key_value = OwnerKey.value(@owner.types.type(owner_key))
@@ -91,7 +104,7 @@ module Castellan
 
         def find_reason
           if @owner.dialect.reason then @owner.dialect.reason
-          elsif model.nil? then "it is a #{@reflection[:type]} association"
+          elsif model.nil? then reason_of_class
           elsif owner_key.nil? then "its key has several columns"
           elsif key_value.nil? then "the type of #{owner_key} (#{@owner.types.type(owner_key)}) cannot be a key here"
           elsif mixed_types? then "#{owner_key} and the column that is compared with it are of different types"
@@ -100,11 +113,19 @@ module Castellan
           end
         end
 
+        def reason_of_class
+          MACROS.key?(@reflection[:type]) ? "there is no class #{@reflection[:class_name]}" : "it is a #{@reflection[:type]} association"
+        end
+
         def reason_of_dataset
-          bare = dataset_of({ owner_key => key_value }).sql
-          if !OwnerKey.in?(bare) then "its dataset does not compare #{owner_key} with a value"
-          elsif dataset_of(probe).sql != bare then "its dataset looks at the owner"
+          bare = dataset_of({ owner_key => key_value }, read = []).sql
+          if read.any? || dataset_of(probe).sql != bare then "its dataset looks at the owner"
+          elsif !OwnerKey.in?(bare) then "its dataset does not compare #{owner_key} with a value"
           end
+        rescue ::Sequel::DatabaseError, ::Sequel::PoolTimeout # quoting may need a connection
+          raise
+        rescue StandardError # of the application's code, which the other columns of the owner are missing
+          "its dataset looks at the owner"
         end
 
         def probe

@@ -103,8 +103,9 @@ module Castellan
         # (see ActiveRecordRows::ColumnTypes#enum)
         def enum(name) = @schema.dig(name, :enum_values)&.to_h { |value| [value, value] }
 
+        # Without a database_timezone, Sequel writes a time as it is and reads it as a local time.
         # (see ActiveRecordRows::ColumnTypes#compared)
-        def compared(_name, value) = value
+        def compared(_name, value) = value.is_a?(Time) && @database.timezone.nil? ? value.getlocal : value
 
         # @return [Boolean]
         def nullable?(name) = @schema.dig(name, :allow_null) != false
@@ -247,7 +248,7 @@ module Castellan
 
         # Without a database_timezone, Sequel reads times as local times.
         def utc?
-          return false unless [nil, :utc].include?(::Sequel.application_timezone)
+          return false unless [nil, :utc].include?(::Sequel.application_timezone) && ::Sequel.datetime_class == Time
 
           @database.timezone == :utc || (@database.timezone.nil? && Time.now.utc_offset.zero? && local_utc?)
         end
