@@ -126,6 +126,8 @@ class ProxyCommandTest < Minitest::Test
   # The last lines of an application => the options, and the error.
   UNFIT = {
     "run ->(env) { API.call(env) }" => [[], "neither with map of config.ru nor with mount of Rails; write its path: --at /api"],
+    "class Router\n  def initialize(api) = @api = api\n  def call(env) = @api.call(env)\nend\nrun Router.new(API)" =>
+      [[], "neither with map of config.ru nor with mount of Rails; write its path: --at /api"],
     "map('/a;b') { run API }" => [[], 'serves "/a;b/posts", but a path in a configuration has letters'],
     "map('/a\nb') { run API }" => [[], 'serves "/a\nb/posts", but'],
     "run Castellan.app { resource PostResource, at: '/' }" => [REST, "a resource has the path /, so nothing would go to --rest"],

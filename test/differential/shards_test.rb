@@ -67,6 +67,12 @@ class ShardsTest < Minitest::Test
     assert_equal "of two", on_two { title(keeper) }
   end
 
+  def test_a_body_in_a_role_without_a_database_raises_the_error_of_active_record
+    document = NoticeResource.document
+    error = assert_raises(ActiveRecord::ActiveRecordError) { ActiveRecord::Base.connected_to(role: :nowhere) { document.each { |_| nil } } }
+    assert_match(/nowhere/, error.message)
+  end
+
   def test_a_dataset_of_a_server_is_refused_and_the_block_is_read
     database = Sequel.connect("sqlite:/", servers: { two: {} })
     database.extension(:server_block)

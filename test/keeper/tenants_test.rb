@@ -96,6 +96,16 @@ class TenantsTest < Minitest::Test
     within("one") { assert_equal 1, JSON.parse(PostResource.document.enum_for(:each).to_a.join)["data"].size }
   end
 
+  # ActiveRecord's reader remembers the path, on this connection only.
+  def test_a_search_path_of_the_database_that_code_has_read_does_not_change
+    run_sql("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = one, public', current_database()); END $$")
+    Record.connection_pool.disconnect!
+    assert_equal "one, public", Record.connection.schema_search_path
+    document = PostResource.document
+    Record.connection_pool.disconnect!
+    assert_includes document.each.to_a.join, "secret of one"
+  end
+
   # Such as an excluded model of Apartment, whose table each tenant's schema has, too.
   def test_a_table_of_a_named_schema_is_not_that_of_the_tenant
     run_sql("CREATE TABLE one.products (id int PRIMARY KEY, name text)", "CREATE TABLE public.posts (id int PRIMARY KEY, title text)")

@@ -209,6 +209,34 @@ class DeclarationTest < Minitest::Test
     assert_includes Rack::MockRequest.new(app).get("/things").body, '{"type":"things","id":"1","attributes":{"name":"Keep"}}'
   end
 
+  def test_a_resource_of_a_second_database_may_declare_what_the_main_one_has
+    needs :postgres
+    script = <<~RUBY
+      require "active_record"
+      require "castellan"
+      ActiveRecord::Base.establish_connection(ARGV[0])
+      ActiveRecord::Base.connection.execute("CREATE TABLE readings (id int PRIMARY KEY, account_id int)")
+      class Second < ActiveRecord::Base
+        self.abstract_class = true
+        establish_connection(ARGV[1])
+      end
+      Second.connection.execute("CREATE TABLE hits (id int PRIMARY KEY)")
+      class Hit < Second; end
+      class ApplicationResource < Castellan::Resource
+        cache :exact, by: :account_id
+      end
+      class HitResource < ApplicationResource
+        model Hit
+        per_viewer(:read, version: { readings: :account_id }) { [] }
+      end
+      puts HitResource.render
+      Class.new(ApplicationResource) { [model(Hit), cache(:exact, by: :acount_id)] }.checked_rows rescue puts $!.message
+    RUBY
+    rendered, error = run_ruby("-e", script, *Array.new(2) { Castellan::TestServers.postgres_url }).lines
+    assert_equal %({"data":[]}\n), rendered
+    assert_includes error, "cache by: no table has a column acount_id"
+  end
+
   def test_an_invalid_model_raises_with_the_fix
     ambiguous = Array.new(2) { Sequel.sqlite }
     error = assert_raises(Castellan::DeclarationError) {

@@ -84,6 +84,19 @@ module SequelRowsContract
     assert_equal [name], found.call(filter: { name: name }, sort: "-name").map { |log| log[1] }.uniq
   end
 
+  def test_a_select_of_expressions_keeps_its_order
+    joined = world::DB[:mail_logs].join(:companies, id: :company_id)
+    [world::DB[:mail_logs].select(:id, (Sequel[:number] + 1).as(:next)).order(Sequel.desc(:next), :id),
+     world::DB[:mail_logs].select(:id, (Sequel[:number] + 1).as(:next)).reverse(:number, :id),
+     joined.select_all(:mail_logs).select_append(Sequel[:companies][:name].as(:next)).reverse(Sequel[:mail_logs][:id]),
+     joined.select(Sequel[:mail_logs][:id], Sequel[:companies][:name].as(:next))
+           .order(Sequel.function(:lower, Sequel[:companies][:name]).desc, Sequel[:mail_logs][:id])].each do |dataset|
+      resource = resource(dataset) { [type("logs"), id(:id), attributes(:next), page(size: 100)] }
+      assert_equal dataset.map { |row| [row[:id].to_s, row[:next]] },
+                   JSON.parse(resource.render)["data"].map { |log| [log["id"], *log["attributes"].values] }
+    end
+  end
+
   def test_a_tree_is_filtered_and_sorted_by_the_parent
     resource = resource(world::Company) do
       filter :parent, from: "parent.name"

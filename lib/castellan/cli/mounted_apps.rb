@@ -64,11 +64,8 @@ module Castellan
       end
 
       # Most middleware has its application in @app, but newrelic_rpm wraps each in an object that has it in @target.
-      def inside(application)
-        names = application.instance_variables
-        names = [:@app] if names.include?(:@app)
-        names.map { |name| application.instance_variable_get(name) }.select { |value| value.respond_to?(:call) }
-      end
+      # Other variables are not read: in those of an application that routes by itself, the path is unknown.
+      def inside(application) = %i[@app @target].filter_map { |name| application.instance_variable_get(name) }
 
       def rails?(application)
         defined?(::Rails::Engine) && (application.is_a?(::Rails::Engine) || (application.is_a?(Class) && application < ::Rails::Engine))

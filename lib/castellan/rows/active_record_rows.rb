@@ -118,15 +118,15 @@ module Castellan
       # @return [Array<Symbol>]
       def associations = model.reflect_on_all_associations.map(&:name)
 
-      # @param table [String, Symbol] of this database, with its schema if given
+      # @param table [String, Symbol] of this database or of ActiveRecord::Base's, with its schema if given
       # @return [Array<Symbol>, nil] nil if there is no such table or view
       def columns_of(table)
-        lease { |connection| connection.columns(table.to_s).map { |one| one.name.to_sym } if connection.data_source_exists?(table.to_s) }
+        found { |connection| connection.columns(table.to_s).map { |one| one.name.to_sym } if connection.data_source_exists?(table.to_s) }
       end
 
       # (see SequelRows#column_of_any_table?)
       def column_of_any_table?(name)
-        lease { |connection| !connection.select_value("#{Adapter::COLUMNS} AND attname = #{connection.quote(name.to_s)}").nil? }
+        !found { |connection| connection.select_value("#{Adapter::COLUMNS} AND attname = #{connection.quote(name.to_s)}") }.nil?
       end
 
       # @!endgroup
@@ -144,7 +144,7 @@ module Castellan
         held = pool.active_connection?
         yield
       ensure
-        pool.release_connection unless held
+        pool&.release_connection unless held
       end
 
       # Runs the block in the caller's transaction, or in a new one where all statements see the same rows.
@@ -199,23 +199,35 @@ module Castellan
 
       def lease(&block) = ActiveRecordRows.lease(model, &block)
 
+      # A superclass of resources of several databases may declare what only the main one has.
+      # @return [Object, nil] the block's result for the model's connection, else for that of ActiveRecord::Base
+      def found(&block)
+        lease(&block) || begin
+          ActiveRecordRows.lease(::ActiveRecord::Base, &block)
+        rescue ::ActiveRecord::ActiveRecordError
+          nil # it has no database, or one of another kind
+        end
+      end
+
       def changed_path
+        return unless dialect.name == :postgres
+
         pool = model.connection_pool
-        path = path_of(pool.active_connection?)
-        path unless [DEFAULT_PATH, *pool.db_config.configuration_hash.values_at(:schema_search_path, :schema_order)].include?(path)
+        path = pool.active_connection?&.instance_variable_get(:@schema_search_path)
+        return if path.nil? || path == DEFAULT_PATH
+
+        path unless pool.db_config.configuration_hash.values_at(:schema_search_path, :schema_order).include?(path)
       rescue ::ActiveRecord::ConnectionNotEstablished
         nil # of a role without a database
       end
 
       def check_path(path)
-        current = apart { lease { |connection| path_of(connection) } }
+        current = apart { lease(&:schema_search_path) } # also if no code has read or set it
         return if current == path
 
         raise ConfigurationError, "a document was made with the search path #{path.inspect} and is read with #{current.inspect}: a Rack " \
                                   "body is read after the middleware that switches tenants has ended; write document.to_json instead"
       end
-
-      def path_of(connection) = connection&.instance_variable_get(:@schema_search_path)
     end
   end
 end

@@ -9,7 +9,7 @@ module Castellan
     # | `model`, `dialect` | the model or dataset, and the {Dialect} of its database |
     # | `types`, `scopes`, `instances` | coders and SQL of columns; {Scopes}; records |
     # | `table`, `columns`, `primary_key`, `associations` | the schema, to check declarations |
-    # | `columns_of(table)`, `column_of_any_table?(name)` | the schema of other tables of the database |
+    # | `columns_of(table)`, `column_of_any_table?(name)` | the schema of other tables, also of the main database |
     # | `association(name)` | how an association is read as rows |
     # | `at(path)`, `related(object)` | the adapter at the end of a path, or of another model |
     # | `stable_path?(path)`, `loaded_classes(plan)` | whether SQL can be reused, and until when |

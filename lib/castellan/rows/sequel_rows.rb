@@ -21,27 +21,6 @@ module Castellan
       # @return [Class, Sequel::Dataset]
       def self.model_of(object) = object
 
-      # A SELECT list of expressions, or of columns of several tables, becomes a subquery, as in a Sequel model.
-      # @param dataset [Sequel::Dataset]
-      # @return [Sequel::Dataset]
-      def self.whole(dataset)
-        selected = dataset.opts[:select] || []
-        return dataset if selected.all? { |one| own_column?(dataset, one) }
-
-        dataset.from_self(alias: dataset.first_source_alias)
-      end
-
-      # @return [Boolean] whether the table of the dataset has the selected column
-      def self.own_column?(dataset, selected)
-        case selected
-        when Symbol, ::Sequel::SQL::Identifier then !dataset.joined_dataset?
-        when ::Sequel::SQL::ColumnAll, ::Sequel::SQL::QualifiedIdentifier
-          dataset.literal(selected.table) == dataset.literal(dataset.first_source_alias)
-        else false
-        end
-      end
-      private_class_method :own_column?
-
       # A dataset with methods of its own (`dataset_module`, `with_extend`) may write a condition that none of its options
       # shows, such as that of a tenant. Then only the SQL of a dataset identifies its rows.
       # @param dataset [Sequel::Dataset]
@@ -58,7 +37,7 @@ module Castellan
 
       # @param memo [BoundedCache] shared by the adapters of associated models
       def initialize(model, memo = BoundedCache.new(limit: 10_000))
-        model = SequelRows.whole(model) if model.is_a?(::Sequel::Dataset)
+        model = Subquery.of(model) if model.is_a?(::Sequel::Dataset)
         start(model, memo)
         @dataset = (model.is_a?(::Sequel::Dataset) ? model : model.dataset).naked
         @database = @dataset.db
@@ -103,17 +82,17 @@ module Castellan
       # @return [Array<Symbol>]
       def associations = model? ? model.associations : []
 
-      # @param table [String, Symbol] of this database, with its schema if given
+      # @param table [String, Symbol] of this database or another one of Sequel, with its schema if given
       # @return [Array<Symbol>, nil] nil if there is no such table or view
       def columns_of(table)
         source = table.to_s.split(".").map(&:to_sym).then { |schema, name| name ? ::Sequel.qualify(schema, name) : schema }
-        database.from(source).columns if database.table_exists?(source)
+        found { |one| one.from(source).columns if one.table_exists?(source) }
       end
 
       # PostgreSQL only.
       # @return [Boolean]
       def column_of_any_table?(name)
-        !database.fetch("#{Adapter::COLUMNS} AND attname = ?", name.to_s).first.nil?
+        !found { |one| one.fetch("#{Adapter::COLUMNS} AND attname = ?", name.to_s).first }.nil?
       end
 
       # @!endgroup
@@ -164,6 +143,18 @@ module Castellan
       private
 
       def model? = model.is_a?(Class)
+
+      # A superclass of resources of several databases may declare what only one of them has.
+      # @return [Object, nil] the block's result for this database, else for another one
+      def found(&block)
+        yield(database) || (::Sequel::DATABASES - [database]).lazy.filter_map { |other| found_in(other, &block) }.first
+      end
+
+      def found_in(other)
+        yield other
+      rescue ::Sequel::Error
+        nil # it is closed, or of another kind
+      end
 
       def memory? = dialect.name == :sqlite && database.opts[:database].to_s.match?(/\A\z|:memory:|mode=memory/)
 
@@ -296,6 +287,7 @@ end
 
 require_relative "sequel_rows/column_types"
 require_relative "sequel_rows/result_types"
+require_relative "sequel_rows/subquery"
 require_relative "sequel_rows/scopes"
 require_relative "sequel_rows/association"
 require_relative "sequel_rows/siblings"

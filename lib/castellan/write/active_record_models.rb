@@ -87,7 +87,7 @@ module Castellan
 
       # @return [Boolean] false if a callback aborted, or the database ignored the DELETE
       def delete(record)
-        record.destroy && !ignored?(record, :@_trigger_destroy_callback) ? true : false
+        record.destroy && !kept?(record) ? true : false
       end
 
       # @return [Boolean] whether the record is in the database; a trigger that returns NULL leaves it without a key
@@ -243,6 +243,12 @@ module Castellan
 
       # A trigger or row level security may make a statement change no row, without an error. A commit resets the variable.
       def ignored?(record, changed) = record.instance_variable_get(changed) == false && in_transaction?
+
+      # A callback may have deleted the row before, such as that of a `belongs_to` with `dependent: :destroy`.
+      def kept?(record)
+        ignored?(record, :@_trigger_destroy_callback) &&
+          model.unscoped.exists?(Array(model.primary_key).to_h { |key| [key, record.read_attribute(key)] })
+      end
 
       # ActiveRecord wraps types (encrypted, normalized).
       def serialized?(type)

@@ -46,14 +46,19 @@ module Castellan
                ->(value) { (value.is_a?(String) && TIME_OF_DAY.match?(value)) || day?(value, WHOLE_TIME) }]
       }.freeze
       # ActiveRecord would read "x" as 0 and "[x,y]" as an infinite range. Only the database can check the rest.
-      BOUNDS = { int4range: /[+-]?\d+/, int8range: /[+-]?\d+/, numrange: /[+-]?\d+(?:\.\d+)?/, daterange: DATE,
-                 tsrange: /#{DATE}(?:[T ][\d:.+-]+Z?)?/, tstzrange: /#{DATE}(?:[T ][\d:.+-]+Z?)?/ }.freeze
+      INSTANT = /#{DATE}(?:[T ][\d:.+-]+(?:Z| ?UTC)?)?/
+      BOUNDS = { int4range: /[+-]?\d+/, int8range: /[+-]?\d+/, numrange: /[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?/, daterange: DATE,
+                 tsrange: INSTANT, tstzrange: INSTANT }.freeze
+      # As PostgreSQL writes it: $1,234.50, ($1.00) and, by its locale, 1.234,50
+      MONEY = /\A\(?-?\p{Sc}?(?:[\d,]*\d\.\d\d|[\d.]*\d,\d\d)\)?\z/
       PARTLY = BOUNDS.to_h { |type, bound|
         one = /\s*"?(?:#{bound}|-?infinity)?"?\s*/
         text = /\A(?:[\[(]#{one},#{one}[\])]|empty)\z/
         [type, ["a string with a range, such as \"[lower,upper)\"", ->(value) { value.is_a?(String) && text.match?(value) }]]
-      }.merge(money: CHECKS[:decimal]).freeze
-      private_constant :CHECKS, :BOUNDS, :PARTLY
+      }.merge(money: ["a number, or a string of one", ->(value) {
+        CHECKS[:decimal].last.call(value) || (value.is_a?(String) && MONEY.match?(value))
+      }]).freeze
+      private_constant :CHECKS, :INSTANT, :BOUNDS, :MONEY, :PARTLY
 
       module_function
 
@@ -88,10 +93,9 @@ module Castellan
 
       def problem_of_type(type, value)
         wanted, check = CHECKS[type] || PARTLY[type]
-        if check && !check.call(value)
-          "must be #{wanted}, got #{value.is_a?(String) ? ClientText.shown(value,
-                                                                           40).inspect : Write.kind_of(value)}"
-        end
+        return if check.nil? || check.call(value)
+
+        "must be #{wanted}, got #{value.is_a?(String) ? ClientText.shown(value, 40).inspect : Write.kind_of(value)}"
       end
 
       # Databases store neither NUL in text nor infinity in JSON. Casts make infinity of an integer beyond all floats.
