@@ -2,6 +2,7 @@
 
 require_relative "../castellan"
 require_relative "finding"
+require_relative "lazy_body"
 require_relative "instrument"
 require_relative "detect/conditions"
 require_relative "detect/shape"

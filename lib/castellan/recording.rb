@@ -211,6 +211,7 @@ module Castellan
     # - `failed`: the database rejected the statement that is reported next
     # - `preloading(model, associations)`: the ORM preloads these associations (its own argument) for the
     #   model
+    # - `joining`: the last statement is a JOIN whose records are about to be made
     # - `joined(model, rows, records, names)`: a JOIN returned records of several tables; `names` is the tree
     #   of the joined associations
     # - `cache(layer, outcome, started_ns, duration_ns, bytes = nil, age =

@@ -57,6 +57,19 @@ class DetectSinglesTest < Minitest::Test
     assert_empty(wide { watch { World::User.preload(:tokens).to_a } })
   end
 
+  class Follower < World::Base
+    self.table_name = "users"
+    has_many :tokens, class_name: "ActiveRecordWorld::Token", foreign_key: :user_id
+    after_find { World::Post.where(user_id: id).count }
+  end
+
+  def test_the_statement_of_a_join_is_reported_although_callbacks_of_its_records_send_others
+    finding = wide { watch { Follower.includes(:tokens).where(tokens: { on_behalf: false }).to_a } }.find { |one| one.kind == :wide_join }
+    assert_match(/\Aselect users\.id as t0_r0, .* where tokens\.on_behalf = \?/, finding.fingerprint)
+    assert_includes finding.fix_refused, "choose the records by a subquery"
+    assert_operator finding.total_ns, :>, 0
+  end
+
   def test_a_join_of_few_rows_is_no_finding
     assert_empty(watch { World::User.eager_load(:tokens).to_a })
     assert_empty(wide { watch { World::Token.eager_load(:user).to_a } })
@@ -78,6 +91,8 @@ class DetectSinglesTest < Minitest::Test
       finding = only { SequelWorld::User.eager_graph(:tokens).all }
       assert_equal [:wide_join, 5, "SequelWorld::User#tokens"], finding.to_h.values_at(:kind, :parent_count, :association)
       assert_includes finding.fix, "write .eager(:tokens) instead of the JOIN at test/detect/singles_test.rb:#{__LINE__ - 2}"
+      both = only { SequelWorld::User.eager_graph(:tokens).eager(:posts).all }
+      assert_equal [finding.fingerprint, finding.association], [both.fingerprint, both.association]
       assert_empty(watch { SequelWorld::User.eager(:tokens).all })
     end
   end

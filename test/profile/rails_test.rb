@@ -85,6 +85,46 @@ class ProfileRailsTest < Minitest::Test
     assert_equal "RuntimeError at app/controllers/articles_controller.rb:4", output["exception"]
   end
 
+  STREAMED = {
+    "config/routes.rb" => "Rails.application.routes.draw { get '/lines', to: 'articles#lines'; get '/live', to: 'live#index' }\n",
+    "app/controllers/articles_controller.rb" => <<~RUBY,
+      class ArticlesController < ActionController::API
+        def lines
+          response.last_modified = Time.now # Rack::ETag reads bodies without it
+          left = Article.order(:id).to_a
+          self.response_body = Enumerator.new { |body| body << Article.find(left.shift.id).title while left.any? }
+        end
+      end
+    RUBY
+    "app/controllers/live_controller.rb" => <<~RUBY
+      class LiveController < ActionController::API
+        include ActionController::Live
+        def index
+          Article.order(:id).each { |article| response.stream.write(article.title) }
+        ensure
+          response.stream.close
+        end
+      end
+    RUBY
+  }.freeze
+
+  def test_a_lazy_body_is_made_once_while_it_is_sent_with_its_queries_and_findings
+    output = run_app(<<~RUBY, files: STREAMED)
+      boot
+      sent = %w[/lines /live].map do |path|
+        _, _, body = Rails.application.call(Rack::MockRequest.env_for(path, HERE))
+        chunks = body.respond_to?(:to_ary) ? body.to_ary : body
+        [chunks.enum_for(:each).to_a.join, body.close].first
+      end
+      lines = results.latest.map { |one| results.find(one.id) }.find { |one| one.path == "/lines" }
+      log = File.read("rails.log")[%r{n_plus_one: 3 queries at [^,]+}]
+      puts JSON.generate(sent: sent, queries: lines.queries.size, bytes: lines.response_bytes, log: log)
+    RUBY
+    titles = "title 0title 1title 2"
+    assert_equal [[titles, titles], 4, titles.bytesize, "n_plus_one: 3 queries at app/controllers/articles_controller.rb:5"],
+                 output.values_at("sent", "queries", "bytes", "log")
+  end
+
   def test_only_development_has_it_by_default
     code = "boot; puts JSON.generate(there: Rails.application.middleware.first.name == 'Castellan::Profile::Middleware', " \
            "timing: get('/articles')['server-timing'].to_s.include?('db;dur'), page: get('/castellan').status, " \
@@ -147,10 +187,10 @@ class ProfileRailsTest < Minitest::Test
 
   private
 
-  def run_app(code, directory: nil, **environment)
-    return Dir.mktmpdir { |made| run_app(code, directory: made, **environment) } unless directory
+  def run_app(code, directory: nil, files: {}, **environment)
+    return Dir.mktmpdir { |made| run_app(code, directory: made, files: files, **environment) } unless directory
 
-    write_files(directory, FILES)
+    write_files(directory, FILES.merge(files))
     environment = { "DATABASE_URL" => nil, "RAILS_ENV" => "development", "CASTELLAN" => nil, **environment.transform_keys(&:to_s) }
     JSON.parse(run_rails(BOOT + code, chdir: directory, env: environment).lines.last)
   end

@@ -36,6 +36,15 @@ class JoinedPathsTest < Minitest::Test
     assert_equal %w[Ada Ada], names(joined)
   end
 
+  def test_a_distinct_filter_with_joins_is_sorted_by_a_path
+    resource = Class.new(library.models::LongArticleResource) do
+      attribute :name, from: "author.name"
+      filter(:author) { |all, names| all.joins(:author).where(authors: { name: names }).distinct }
+      sort :name
+    end
+    assert_equal %w[Ada Ada Grace], values(resource.render(filter: { author: %w[Grace Ada] }, sort: "name"), "name").first(3)
+  end
+
   def test_unordered_locked_and_from_relations_have_no_join
     from = articles.from(articles.where(id: 1..3), :articles).order(:id)
     [articles.all, articles.where(id: 1..3), articles.order(:id).lock, from].each do |scope|

@@ -70,3 +70,79 @@ class ScopeOfSubclassPathTest < Minitest::Test
     JSON.parse(DriverResource.render(given, viewer: viewer))["data"].map { |driver| driver["attributes"]["car_name"] }
   end
 end
+
+# A `from:` path through a relationship to a resource with `types` is null where the scope of the row's type hides it.
+class ScopeOfTypesPathTest < Minitest::Test
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+    establish_connection(adapter: "sqlite3", database: ":memory:", idle_timeout: 0)
+  end
+
+  class Page < Base; end
+  class Draft < Page; end
+
+  class Visit < Base
+    belongs_to :page, class_name: "ScopeOfTypesPathTest::Page"
+  end
+
+  class PageResource < Castellan::Resource
+    model Page
+    type "pages"
+    types "PlainResource", "DraftResource"
+    attributes :title
+  end
+
+  class PlainResource < PageResource
+    type "plain"
+  end
+
+  class DraftResource < PageResource
+    model Draft
+    type "drafts"
+    scope { |drafts, viewer| viewer == :editor ? drafts : drafts.where(shared: true) }
+  end
+
+  class VisitResource < Castellan::Resource
+    model Visit
+    attribute :title, from: "page.title"
+    belongs_to :page
+    filter :title
+    sort :title
+  end
+
+  def setup
+    Base.connection.create_table(:pages, force: true) { |table| table.string(:title, :type) && table.boolean(:shared) }
+    Base.connection.create_table(:visits, force: true) { |table| table.integer(:page_id) }
+    [Page, Draft, Visit].each(&:reset_column_information)
+    [Page.create!(title: "Plain"), Draft.create!(title: "Shared", shared: true), Draft.create!(title: "Hidden")].each do |page|
+      Visit.create!(page: page)
+    end
+  end
+
+  def test_the_scope_of_a_type_holds_for_a_path
+    [:all, Visit.includes(:page).to_a, Visit.all.to_a].each do |given|
+      assert_equal ["Plain", "Shared", nil], titles(given)
+      assert_equal %w[Plain Shared Hidden], titles(given, viewer: :editor)
+    end
+    assert_equal [nil, "Plain", "Shared"], titles(:all, sort: "title")
+    assert_includes VisitResource.document.explain, "scope of ScopeOfTypesPathTest::DraftResource"
+  end
+
+  def test_a_filter_does_not_find_what_the_scope_of_a_type_hides
+    assert_empty titles(:all, filter: { title: "Hidden" })
+    assert_equal ["Hidden"], titles(:all, filter: { title: "Hidden" }, viewer: :editor)
+    assert_equal ["Shared"], titles(:all, filter: { title: "Shared" })
+  end
+
+  def test_a_path_through_several_resources_of_which_one_has_a_scope_is_refused
+    resource = Class.new(VisitResource) { belongs_to :page, resource: [PlainResource, DraftResource] }
+    error = assert_raises(Castellan::DeclarationError) { resource.render }
+    assert_includes error.message, "from: walks page, which has several resources, and ScopeOfTypesPathTest::DraftResource has a scope"
+  end
+
+  private
+
+  def titles(given, **asked)
+    JSON.parse(VisitResource.render(given, **asked))["data"].map { |visit| visit["attributes"]["title"] }
+  end
+end

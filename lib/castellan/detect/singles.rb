@@ -6,7 +6,7 @@ module Castellan
     #
     #   singles = Singles.new
     #   singles.slow(shape, 812_000_000)                 # call it at the line that sends the statement
-    #   singles.wide(shape, User, 500, 5, [:posts])      # 500 rows for 5 users, because of their posts
+    #   singles.wide(shape, 9_000_000, User, 500, 5, { posts: {} })   # 500 rows for 5 users, because of their posts
     #   singles.findings                                 # => [Finding, Finding]
     #
     # Keeps at most {MOST} statements, each with its site and one stack. Not thread-safe: each thread has its
@@ -33,11 +33,12 @@ module Castellan
         single.total_ns += duration_ns if single
       end
 
-      def wide(shape, model, rows, records, names)
+      def wide(shape, duration_ns, model, rows, records, names)
         return if rows < WIDE_ROWS || rows < records * WIDE_TIMES
 
-        single = keep(:wide_join, shape)
-        single.join = Join.new(model, rows, records, names) if single && rows > (single.join&.rows || 0)
+        single = keep(:wide_join, shape) or return
+        single.total_ns += duration_ns
+        single.join = Join.new(model, rows, records, names) if rows > (single.join&.rows || 0)
       end
 
       def merge(other) = dup.tap { |singles| singles.all = all.merge(other.all) { |_key, one, more| one.times += more.times and one } }
@@ -73,8 +74,8 @@ module Castellan
         preload = Detect.models(model).preload(names)
         fix = "#{rows}write .#{preload} instead of the JOIN at #{at}" unless filtered?(single.shape, model, name)
         refused = "#{rows}choose the records by a subquery at #{at} and write .#{preload} instead of the JOIN" unless fix
-        finding(single, association: name && "#{model.name}##{name}", parent_location: at, parent_count: records,
-                        parent_model: model.name, fix: fix, fix_refused: refused)
+        finding(single, total_ns: single.total_ns, association: name && "#{model.name}##{name}", parent_location: at,
+                        parent_count: records, parent_model: model.name, fix: fix, fix_refused: refused)
       end
 
       def filtered?(shape, model, name)

@@ -79,7 +79,7 @@ module Castellan
         @around = []
         @writes = @answered_objects = 0
         @failed = false
-        @failure = @owner = @association = @text = @answered_ns = @singles = nil
+        @failure = @owner = @association = @text = @join = @answered_ns = @singles = nil
       end
 
       # @return [Boolean] whether it observes one request from the start
@@ -102,6 +102,7 @@ module Castellan
         text = @texts[sql]
         text = text_of(sql.to_s, name) unless text && text.name == name
         @text = text
+        @text_ns = duration_ns
         failed = @failed
         @failed = false if failed
         return unless text.shape
@@ -156,11 +157,18 @@ module Castellan
         @failed = true
       end
 
+      # Called by {Recording#notify} when a JOIN has returned, before its records send statements: callbacks, and
+      # `eager` of Sequel.
+      def joining
+        @join = @text
+        @join_ns = @text_ns
+      end
+
       # Called by {Recording#notify}.
       # @param names [Hash] the tree of joined associations
       def joined(model, rows, records, names)
         preloading(model, names, join: true)
-        singles.wide(@text.shape, model, rows, records, names) if @text&.shape
+        singles.wide(@join.shape, @join_ns, model, rows, records, names) if @join&.shape
       end
 
       # @return [Array<Finding>] findings of single statements, of all threads

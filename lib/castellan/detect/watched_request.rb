@@ -25,11 +25,13 @@ module Castellan
         over = -> { yield recording.observer, use }
         status, headers, body = Recording.resume(recording) { app.call(env) }
         answered = true
-        body.respond_to?(:to_ary) || body.respond_to?(:to_path) ? over.call : body = Body.new(body, recording, over)
+        whole?(body, env) ? over.call : body = Body.new(body, recording, over)
         [[status, headers, body], recording.observer]
       ensure
         over&.call unless answered
       end
+
+      def whole?(body, env) = body.respond_to?(:to_path) || (body.respond_to?(:to_ary) && !LazyBody.in?(env))
 
       def log(env, text)
         logger = @logger.nil? ? env["rack.logger"] : @logger
@@ -42,7 +44,7 @@ module Castellan
 
       # Records the queries of a lazy body as part of its request.
       class Body < SimpleDelegator
-        ASKED = %i[each call].freeze
+        ASKED = %i[each call to_ary].freeze
 
         def initialize(body, recording, over)
           super(body)
@@ -53,6 +55,14 @@ module Castellan
         def respond_to?(name, *) = ASKED.include?(name) ? __getobj__.respond_to?(name) : super
 
         def each(&block) = Recording.resume(@recording) { __getobj__.each(&block) }
+
+        # Rack::ETag calls this for a lazy body of Rails, and does not close it.
+        def to_ary
+          Enumerator.new do |chunks|
+            each { |chunk| chunks << chunk }
+            done
+          end
+        end
 
         def call(stream)
           Recording.resume(@recording) { __getobj__.call(stream) }

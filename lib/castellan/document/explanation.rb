@@ -64,7 +64,8 @@ module Castellan
       def scope_lines(node, adapter, indent)
         own = [node.definition]
         along = node.columns.map { |column| Rows::PlanScopes.of(@document.plan, @adapter).along(column) }
-        [*own, *along.flatten].compact.uniq.select(&:scope).map do |definition|
+        along = along.flatten.compact.flat_map { |definition| [definition, *definition.types] }
+        [*own, *along].uniq.select(&:scope).map do |definition|
           "#{indent}  scope of #{definition.name}: #{scope_of(definition, adapter)} (#{definition.scope.location})"
         end
       end

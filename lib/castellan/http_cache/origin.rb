@@ -96,12 +96,8 @@ module Castellan
                                            "#{error.full_message(highlight: false)}")
         end
 
-        # Rails' body has `to_ary` also for an Enumerator (`self.response_body = …`), which would be read to its end.
-        # @return [Boolean] whether a controller of Rails makes the body while it is sent
-        def lazy?
-          body = request.env["action_controller.instance"]&.response_body
-          !body.nil? && !body.respond_to?(:to_ary)
-        end
+        # @return [Boolean] whether `to_ary` returns the whole body
+        def whole? = body.respond_to?(:to_ary) && !LazyBody.in?(request.env)
 
         # A framework sends Set-Cookie for a new or changed session, but not for one that the application has only read.
         # @return [Boolean] whether the application has used the session of Rails, Rack or Roda
@@ -228,7 +224,7 @@ module Castellan
 
         return empty(received) if received.status == 204
 
-        received.body.respond_to?(:to_ary) && !received.lazy? ? buffered(received) : streamed(received, policy)
+        received.whole? ? buffered(received) : streamed(received, policy)
       end
 
       # Servers close the body of a 204 without reading it, so a streamed one would not be stored.

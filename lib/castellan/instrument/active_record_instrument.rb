@@ -59,9 +59,10 @@ module Castellan
       # For JoinDependency: counts the records of a JOIN.
       module Joins
         def instantiate(result_set, ...)
-          records = super
-          ActiveRecordInstrument.joined(join_root, result_set.length, records.size) if result_set.length > 1
-          records
+          return super if result_set.length < 2
+
+          ActiveRecordInstrument.joining(join_root, result_set.length)
+          super.tap { |records| ActiveRecordInstrument.joined(join_root, result_set.length, records.size) }
         end
       end
 
@@ -134,13 +135,18 @@ module Castellan
           recording.loaded(model, count, CallSite.current) if recording && recording.watches_loads?
         end
 
-        # Public because {Joins} calls it.
+        # Public because {Joins} calls it, before callbacks of the records send statements.
         # @param root [ActiveRecord::Associations::JoinDependency::JoinPart] the model and its joined associations
-        def joined(root, rows, records)
-          model = root.base_klass
-          loaded(model.name, rows)
+        def joining(root, rows)
+          loaded(root.base_klass.name, rows)
           recording = Instrument.subscribed? && Recording.current
-          recording.notify(:joined, model, rows, records, tree(root)) if recording
+          recording.notify(:joining) if recording
+        end
+
+        # Public because {Joins} calls it.
+        def joined(root, rows, records)
+          recording = Instrument.subscribed? && Recording.current
+          recording.notify(:joined, root.base_klass, rows, records, tree(root)) if recording
         end
 
         private

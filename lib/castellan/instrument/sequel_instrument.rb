@@ -103,6 +103,7 @@ module Castellan
           recording = Instrument.subscribed? && Recording.current
           return unless recording && recording.watches_loads?
 
+          recording.notify(:joining) if dataset.opts[:eager_graph]
           model = dataset.respond_to?(:model) ? dataset.model : records.first.class
           recording.loaded(model.name, records.size, CallSite.current)
         end

@@ -6,7 +6,7 @@ module Castellan
   module Profile
     # Wraps the body of a profiled response: records the work of producing it and counts its bytes.
     #
-    #   BodyProxy.new(body, exchange)   # responds to each, call, to_ary and to_path if the body does
+    #   BodyProxy.new(body, exchange)   # responds to each, call, to_path and, unless it is lazy, to_ary if the body does
     #
     # Yields the chunks unchanged.
     class BodyProxy < SimpleDelegator
@@ -20,7 +20,11 @@ module Castellan
         @exchange = exchange
       end
 
-      def respond_to?(name, *) = ASKED.include?(name) ? __getobj__.respond_to?(name) : super
+      def respond_to?(name, *)
+        return super unless ASKED.include?(name)
+
+        __getobj__.respond_to?(name) && !(name == :to_ary && @exchange.lazy?)
+      end
 
       # The server's work with a chunk is not part of the request. The server may also stop iterating
       # half-way.

@@ -56,6 +56,9 @@ module Castellan
         @server_error = error
       end
 
+      # @return [Boolean] whether the body is made while it is sent although it has `to_ary`
+      def lazy? = LazyBody.in?(@env)
+
       def sent(chunk)
         @bytes += chunk.bytesize if @bytes
         return if @finished || (@bytes.to_i <= MOST_BYTES && @session.duration_ns <= MOST_NS)
@@ -93,7 +96,7 @@ module Castellan
         return hijacked(status, headers, body) if status.to_i.negative? || @env.key?("rack.hijack_io") || headers.key?("rack.hijack")
 
         # The application has finished if the body is complete.
-        guarded { @session.end_sampling if body.respond_to?(:to_ary) || body.respond_to?(:to_path) }
+        guarded { @session.end_sampling if body.respond_to?(:to_path) || (body.respond_to?(:to_ary) && !lazy?) }
         timed = guarded { with_timing(headers) } || headers
         [status, timed, guarded { followed(body) } || body]
       end

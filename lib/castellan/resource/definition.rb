@@ -110,6 +110,9 @@ module Castellan
         itself ? itself.definitions : NO_TYPES
       end
 
+      # @return [Boolean] whether its scope, or that of one of its types, may hide rows
+      def hides_rows? = !scope.nil? || types.any?(&:scope)
+
       # @return [Boolean] whether its documents are of several types
       def several_types?
         !itself.nil?

@@ -168,7 +168,8 @@ module Castellan
         # Placeholder for the SQL of a scope; random, so that no value in a statement can contain it.
         MARK = "castellan_scope_#{SecureRandom.hex(8)}_".freeze
         NOTHING = [].freeze
-        private_constant :MARK, :NOTHING
+        LAST_NAME = /[^."`]+(?=["`]?\z)/
+        private_constant :MARK, :NOTHING, :LAST_NAME
 
         # @return [Symbol, nil] the owner's column that the subquery needs; nil for a plain column
         # @return [String] SQL; a subquery contains {OwnerKey} in place of that column
@@ -225,8 +226,9 @@ module Castellan
         # @return [String] SQL that contains the owner's key, but still placeholders for the scopes
         def placed(owner) = OwnerKey.replace(text, owner)
 
-        # @return [Boolean] whether the subquery reads a table of that name, which would hide the outer table
-        def hides?(table) = !column? && text.include?(table)
+        # @return [Boolean] whether the subquery names a table like this, which would hide the outer table; raw SQL
+        #   of a scope may name it without quotes, or without its schema
+        def hides?(table) = !column? && /(?<!\w)#{Regexp.escape(table[LAST_NAME])}(?!\w)/i.match?(text)
 
         private
 

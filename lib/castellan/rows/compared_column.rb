@@ -118,7 +118,7 @@ module Castellan
 
       def correlated
         resources = PlanScopes.resources_along(@definition, @adapter, by.path)
-        visible = resources.map { |definition| definition && @scopes.of(definition, @adapter) }
+        visible = resources.map { |definition| definition && @scopes.of_all_types(definition, @adapter) }
         Association::Correlated.path(@adapter, by.path, by.column, visible.any? ? visible : [])
       end
 

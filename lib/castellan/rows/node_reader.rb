@@ -161,7 +161,7 @@ module Castellan
 
       def visible_along(column)
         steps = along(column) or return NOTHING
-        steps.map { |definition| definition && @scopes&.of(definition, adapter) }
+        steps.map { |definition| definition && @scopes&.of_all_types(definition, adapter) }
       end
 
       # Own rows are selected without a resource's scope, so links to scoped resources read pairs instead.

@@ -31,7 +31,11 @@ module Castellan
           owner = definition
           path.map do |name|
             association = adapter&.association(name)
-            definition = declared(definition, name, association&.model) || by_model(owner, name, association&.model, location)
+            declaring = definition
+            definition = declared(declaring, name, association&.model)
+            definition ||= by_model(owner, name, association&.model, location).tap do |found|
+              refuse_several(declaring, name, found, location) if association&.model
+            end
             adapter = association && association.reason.nil? ? association.adapter : nil
             definition
           end
@@ -40,10 +44,24 @@ module Castellan
         private
 
         def declared(definition, name, model)
-          relationships = definition ? definition.relationships.values : []
-          found = relationships.select { |relationship| relationship.association_name == name && relationship.block.nil? }
-                               .reject(&:polymorphic?).map(&:definition).select { |related| model.nil? || related.model == model }
-          found.find(&:scope) || found.first
+          found = relationships(definition, name).reject(&:named_several?).map(&:definition)
+                                                 .select { |related| model.nil? || related.model == model }
+          found.find(&:hides_rows?) || found.first
+        end
+
+        def relationships(definition, name)
+          all = definition ? definition.relationships.values : []
+          all.select { |relationship| relationship.association_name == name && relationship.block.nil? }
+        end
+
+        # A path follows one resource, so it cannot apply a scope that only one of several resources has.
+        def refuse_several(definition, name, found, location)
+          several = relationships(definition, name).select(&:named_several?).flat_map(&:definitions)
+          scoped = several.find { |one| one.scope && !one.scope.equal?(found&.scope) } or return
+
+          raise DeclarationError.new("#{definition.name}: from: walks #{name}, which has several resources, and #{scoped.name} has a " \
+                                     "scope: declare one resource with `types` (#{several.map(&:name).join(", ")}) and name it " \
+                                     "instead", location: location)
         end
 
         def by_model(owner, name, model, location)
@@ -118,11 +136,11 @@ module Castellan
       end
 
       def path(node, adapter, column)
-        found = PlanScopes.resources_along(node.definition, adapter, column.path).map { |definition| definition if definition&.scope }
+        found = PlanScopes.resources_along(node.definition, adapter, column.path).map { |definition| definition if definition&.hides_rows? }
         return if found.none?
 
         @along[column] = found.freeze
-        found.compact.each { |definition| scoped(definition) }
+        found.compact.each { |definition| [definition, *definition.types].each { |one| scoped(one) } }
       end
 
       def scoped(definition)

@@ -12,6 +12,7 @@ module Castellan
       def initialize(viewer)
         @viewer = viewer
         @found = {}.compare_by_identity
+        @of_all_types = {}.compare_by_identity
       end
 
       # @param adapter [Object] any adapter of the same database
@@ -21,6 +22,17 @@ module Castellan
         return unless definition.scope
 
         @found.fetch(definition) { @found[definition] = within(definition, adapter) }
+      end
+
+      # @return [ScopedRows, nil] like {#of}; if the resource has `types`, without the rows that their scopes hide
+      def of_all_types(definition, adapter)
+        return of(definition, adapter) if definition.types.none?(&:scope)
+
+        @of_all_types.fetch(definition) do
+          adapter = adapter.related(definition.model)
+          all = Inheritance.new(definition.itself, adapter).narrow(narrow(definition, adapter), self)
+          @of_all_types[definition] = ScopedRows.new(definition, adapter, all)
+        end
       end
 
       # @param given [Object, nil] a relation or dataset of the model; nil means all rows
@@ -41,13 +53,13 @@ module Castellan
       # @param records [Array<Object, nil>] records of the resource
       # @return [Array<Object, nil>] the records, with nil for those that the viewer may not see
       def visible_records(definition, adapter, records)
-        return records unless of(definition, adapter)
-
+        visible = of_all_types(definition, adapter) or return records
         related = adapter.related(definition.model)
         there = records.compact
-        ids = visible_ids(definition, adapter, Ids.of(Rows.adapter_for(related, there).instances, there, definition.id_column))
+        ids = Ids.of(Rows.adapter_for(related, there).instances, there, definition.id_column)
+        seen = visible.ids(ids)
         hidden = {}.compare_by_identity # by identity, because several instances of a record may be equal
-        there.zip(ids) { |record, id| hidden[record] = true if id.nil? }
+        there.zip(ids) { |record, id| hidden[record] = true unless seen[id.to_s] }
         records.map { |record| record unless hidden.key?(record) }
       end
 

@@ -10,7 +10,11 @@ module Castellan
         INSTANCES = %i[includes preload eager_load].freeze # affect instances only
         UNUSUAL = %i[select from group having joins left_outer_joins eager_load includes].freeze
         OF_LIBRARY = %i[all relation default_scoped unscoped].freeze
-        private_constant :WHOLE, :WINDOW, :INSTANCES, :UNUSUAL, :OF_LIBRARY
+
+        # An order by a path, which needs only the model's own table.
+        class PathSQL < Arel::Nodes::SqlLiteral
+        end
+        private_constant :WHOLE, :WINDOW, :INSTANCES, :UNUSUAL, :OF_LIBRARY, :PathSQL
 
         def initialize(adapter)
           model = adapter.model
@@ -155,7 +159,9 @@ module Castellan
 
         def own_order?(relation)
           relation.order_values.all? do |term|
-            term.is_a?(Arel::Nodes::Ordering) && term.expr.is_a?(Arel::Attributes::Attribute) && term.expr.relation == model.arel_table
+            next false unless term.is_a?(Arel::Nodes::Ordering)
+
+            term.expr.is_a?(PathSQL) || (term.expr.is_a?(Arel::Attributes::Attribute) && term.expr.relation == model.arel_table)
           end
         end
 
@@ -200,7 +206,7 @@ module Castellan
         end
 
         def term(_scope, column, direction)
-          (column.is_a?(ComparedColumn) ? Arel.sql(column.sql) : model.arel_table[types.name(column)]).public_send(direction)
+          (column.is_a?(ComparedColumn) ? PathSQL.new(column.sql) : model.arel_table[types.name(column)]).public_send(direction)
         end
 
         def further_order(relation, terms) = relation.order(*terms)
