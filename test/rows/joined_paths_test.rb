@@ -45,6 +45,41 @@ class JoinedPathsTest < Minitest::Test
     assert_equal %w[Ada Ada Grace], values(resource.render(filter: { author: %w[Grace Ada] }, sort: "name"), "name").first(3)
   end
 
+  def test_a_distinct_filter_of_sequel_is_sorted_by_a_path
+    sequel = Library.sequel(:postgres)
+    sequel.fill
+    article = sequel.models::Article
+    resource = Class.new(sequel.models::LongArticleResource) do
+      attribute :name, from: "author.name"
+      filter(:author) { |all, names| all.association_join(:author).where(Sequel[:author][:name] => names).distinct }
+      sort :name
+    end
+    filter = { author: %w[Grace Ada] }
+    assert_equal %w[Ada Ada Grace Grace Grace], values(resource.render(filter: filter, sort: "name"), "name")
+    tagged = article.from(Sequel[:articles].as(:own)).join(:taggings, article_id: Sequel[:own][:id]).select_all(:own).distinct
+    assert_equal %w[Grace Ada], values(resource.render(tagged, sort: "-name"), "name")
+  end
+
+  def test_rows_of_distinct_on_of_sequel
+    sequel = Library.sequel(:postgres)
+    sequel.fill
+    article = sequel.models::Article
+    newest = ->(all) { all.distinct(:author_id).order(:author_id, Sequel.desc(:id)) }
+    expected = article.exclude(author_id: nil).order(:id).all.group_by(&:author_id).values.map { |of_author| of_author.last.title }
+    resource = Class.new(sequel.models::LongArticleResource) do
+      attributes :title
+      filter(:newest) { |all, _| newest.call(all.exclude(author_id: nil)) }
+      sort :title
+    end
+    hidden = Class.new(resource) { scope { |all, _viewer| newest.call(all.exclude(author_id: nil)) } }
+    assert_operator expected.size, :<, article.exclude(author_id: nil).count
+    [{ filter: { newest: ["1"] } }, { filter: { newest: ["1"] }, sort: "title" }].each do |asked|
+      assert_equal expected.sort, values(resource.render(**asked), "title").sort
+    end
+    assert_equal expected.sort, values(hidden.render(sort: "title"), "title")
+    assert_equal expected.sort, values(resource.render(newest.call(article.exclude(author_id: nil)), sort: "title"), "title")
+  end
+
   def test_unordered_locked_and_from_relations_have_no_join
     from = articles.from(articles.where(id: 1..3), :articles).order(:id)
     [articles.all, articles.where(id: 1..3), articles.order(:id).lock, from].each do |scope|

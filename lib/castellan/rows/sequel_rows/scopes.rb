@@ -7,7 +7,11 @@ module Castellan
       class Scopes < Rows::Scopes
         USUAL = %i[from model row_proc where order limit offset].freeze # never change which columns are read
         WINDOW = %i[order limit offset].freeze
-        private_constant :USUAL, :WINDOW
+
+        # An order by a path, which needs only the model's own table.
+        class PathSQL < ::Sequel::LiteralString
+        end
+        private_constant :USUAL, :WINDOW, :PathSQL
 
         # @param dataset [Sequel::Dataset] returns all rows, as hashes
         def initialize(adapter, dataset)
@@ -20,11 +24,11 @@ module Castellan
         end
 
         # @param object [Class, Sequel::Dataset]
-        # @return [Sequel::Dataset] custom SQL and compounds (a union without from_self) become a subquery,
-        #   whose order the database keeps if the statement adds none
+        # @return [Sequel::Dataset] custom SQL, compounds (a union without from_self) and DISTINCT ON become a
+        #   subquery, whose order the database keeps if the statement adds none
         def from(object)
           return object.dataset if object.is_a?(Class)
-          return object unless object.is_a?(::Sequel::Dataset) && (object.opts[:sql] || object.opts[:compounds])
+          return object unless object.is_a?(::Sequel::Dataset) && (object.opts[:sql] || object.opts[:compounds] || distinct_on?(object))
 
           object.from_self(alias: @dataset.first_source_alias)
         end
@@ -67,6 +71,7 @@ module Castellan
           plain = !expressions?(dataset) && dataset.opts[:group].nil?
           dataset = dataset.select_all(dataset.first_source_alias) if plain && (repeats || (whole && dataset.opts[:select]))
           dataset = at_keys(dataset.clone(distinct: nil)) if plain && repeats && limited?(dataset)
+          dataset = dataset.clone(distinct: nil) if plain && repeats && dataset.opts[:distinct]&.empty? && path_order?(dataset)
           dataset.all.uniq
         end
 
@@ -144,12 +149,12 @@ module Castellan
         end
 
         # DISTINCT ON requires its order.
-        def unordered(dataset) = dataset.opts[:distinct]&.any? ? dataset : dataset.unordered
+        def unordered(dataset) = distinct_on?(dataset) ? dataset : dataset.unordered
         def unlimited(dataset) = dataset.unlimited
 
         # (see ActiveRecordRows::Scopes#first)
         def first(dataset)
-          (dataset.opts[:offset] || dataset.opts[:distinct]&.any? ? dataset : dataset.clone(distinct: nil)).limit(1)
+          (dataset.opts[:offset] || distinct_on?(dataset) ? dataset : dataset.clone(distinct: nil)).limit(1)
         end
 
         def distinct?(dataset) = !dataset.opts[:distinct].nil?
@@ -172,6 +177,7 @@ module Castellan
                                     "inside DB.with_server(#{dataset.opts[:server].inspect}) { … } (Sequel's extension server_block)"
         end
 
+        def distinct_on?(dataset) = dataset.opts[:distinct]&.any? || false
         def empty?(dataset) = defined?(::Sequel::Dataset::NullDataset) && dataset.is_a?(::Sequel::Dataset::NullDataset)
 
         def expressions?(dataset)
@@ -189,8 +195,15 @@ module Castellan
         def own_order?(dataset)
           terms(dataset).all? do |term|
             term = term.expression if term.is_a?(::Sequel::SQL::OrderedExpression)
+            next !distinct_on?(dataset) if term.is_a?(PathSQL) # it requires its order
+
             term.is_a?(::Sequel::SQL::QualifiedIdentifier) && table_name(term.table) == dataset.first_source_alias.to_s
           end
+        end
+
+        # PostgreSQL refuses DISTINCT with such an order.
+        def path_order?(dataset)
+          terms(dataset).any? { |term| term.is_a?(::Sequel::SQL::OrderedExpression) && term.expression.is_a?(PathSQL) }
         end
 
         def table_name(table) = (table.is_a?(::Sequel::SQL::Identifier) ? table.value : table).to_s
@@ -261,7 +274,7 @@ module Castellan
 
         def term(dataset, column, direction)
           column = if column.is_a?(ComparedColumn)
-                     raw(column.sql { |own| dataset.literal(qualify(dataset, own)) })
+                     PathSQL.new(column.sql { |own| dataset.literal(qualify(dataset, own)) })
                    else
                      qualify(dataset, column)
                    end
