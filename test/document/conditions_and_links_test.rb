@@ -126,6 +126,17 @@ module ConditionsAndLinksContract
     assert_includes resource.document.explain, "if position: its block takes the record"
   end
 
+  def test_sparse_fields_that_leave_out_a_relationship_hidden_from_a_row_include_no_record
+    resource = articles { belongs_to(:author, resource: "AuthorResource", columns: %i[id], if: ->(article, _viewer) { article.id == 1 }) }
+    all = { "include" => "author" }
+    titles = { **all, "fields" => { "articles" => "title" } }
+    each_source do |given|
+      included = [all, titles].map { |query| JSON.parse(resource.render(given, query: query))["included"].map { |one| one["id"] } }
+      assert_equal [1, 1], included.map(&:size)
+      assert_equal(*included)
+    end
+  end
+
   def test_a_relationship_hidden_from_a_row_includes_no_record
     resource = articles do
       belongs_to :author, resource: "AuthorResource", if: ->(row, viewer) { row.id == viewer }, columns: %i[id]

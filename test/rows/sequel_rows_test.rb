@@ -88,13 +88,25 @@ module SequelRowsContract
     joined = world::DB[:mail_logs].join(:companies, id: :company_id)
     [world::DB[:mail_logs].select(:id, (Sequel[:number] + 1).as(:next)).order(Sequel.desc(:next), :id),
      world::DB[:mail_logs].select(:id, (Sequel[:number] + 1).as(:next)).reverse(:number, :id),
+     world::DB[:mail_logs].select(:id, (Sequel[:number] + 1).as(:next)).order(Sequel.lit("number DESC, id")),
+     world::DB[:mail_logs].select(:id, (Sequel[:number] + 1).as(:number)).order(Sequel.lit("-number"), :id),
      joined.select_all(:mail_logs).select_append(Sequel[:companies][:name].as(:next)).reverse(Sequel[:mail_logs][:id]),
      joined.select(Sequel[:mail_logs][:id], Sequel[:companies][:name].as(:next))
            .order(Sequel.function(:lower, Sequel[:companies][:name]).desc, Sequel[:mail_logs][:id])].each do |dataset|
-      resource = resource(dataset) { [type("logs"), id(:id), attributes(:next), page(size: 100)] }
-      assert_equal dataset.map { |row| [row[:id].to_s, row[:next]] },
+      name = dataset.columns.last
+      resource = resource(dataset) { [type("logs"), id(:id), attributes(name), page(size: 100)] }
+      assert_equal dataset.map { |row| [row[:id].to_s, row[name]] },
                    JSON.parse(resource.render)["data"].map { |log| [log["id"], *log["attributes"].values] }
     end
+  end
+
+  def test_a_distinct_select_of_expressions_has_no_further_rows
+    joined = world::DB[:companies].join(:mail_logs, company_id: :id)
+    dataset = joined.select(Sequel[:companies][:id], Sequel.function(:upper, :name).as(:name)).distinct
+    dataset = dataset.order(Sequel[:mail_logs][:number]) if world::DB.database_type == :sqlite # PostgreSQL refuses it
+    resource = resource(dataset) { [type("companies"), id(:id), attributes(:name), page(size: 100)] }
+    assert_equal dataset.map { |row| [row[:id].to_s, row[:name]] }.sort,
+                 JSON.parse(resource.render)["data"].map { |company| [company["id"], *company["attributes"].values] }.sort
   end
 
   def test_a_tree_is_filtered_and_sorted_by_the_parent

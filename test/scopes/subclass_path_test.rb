@@ -128,6 +128,18 @@ class ScopeOfTypesPathTest < Minitest::Test
     assert_includes VisitResource.document.explain, "scope of ScopeOfTypesPathTest::DraftResource"
   end
 
+  class HitResource < Castellan::Resource
+    model Visit
+    attribute :title, from: "page.title"
+  end
+
+  def test_the_scope_of_a_type_holds_for_a_path_without_a_relationship
+    [:all, Visit.includes(:page).to_a].each do |given|
+      assert_equal ["Plain", "Shared", nil], titles(given, resource: HitResource)
+      assert_equal %w[Plain Shared Hidden], titles(given, resource: HitResource, viewer: :editor)
+    end
+  end
+
   def test_a_filter_does_not_find_what_the_scope_of_a_type_hides
     assert_empty titles(:all, filter: { title: "Hidden" })
     assert_equal ["Hidden"], titles(:all, filter: { title: "Hidden" }, viewer: :editor)
@@ -142,7 +154,7 @@ class ScopeOfTypesPathTest < Minitest::Test
 
   private
 
-  def titles(given, **asked)
-    JSON.parse(VisitResource.render(given, **asked))["data"].map { |visit| visit["attributes"]["title"] }
+  def titles(given, resource: VisitResource, **asked)
+    JSON.parse(resource.render(given, **asked))["data"].map { |visit| visit["attributes"]["title"] }
   end
 end

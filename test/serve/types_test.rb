@@ -177,6 +177,28 @@ module TypesContract
     assert_bad_parameter "fields[vehicles]", "/vehicles?fields[vehicles]=name"
   end
 
+  # A type whose relationship is hidden, or left out by fixed fields, and one where it can be included.
+  def test_a_relationship_is_included_only_for_the_types_that_show_it
+    garage = @garage
+    unless garage.const_defined?(:ShyResource)
+      garage.const_set(:ShyResource, Class.new(garage::VehicleResource) { types "ShyCarResource", "ShyTruckResource" })
+      garage.const_set(:ShyCarResource, Class.new(garage::ShyResource) { model(garage::Car) && type("cars") })
+      garage.const_set(:ShyTruckResource, Class.new(garage::ShyResource) do
+        [model(garage::Truck), type("trucks")]
+        belongs_to :maker, if: ->(viewer) { viewer == "staff" }
+      end)
+    end
+    included = ->(query, **asked) { identifiers(JSON.parse(garage::ShyResource.render(query: query, **asked))["included"]) }
+    names = { "fields" => { "trucks" => "name" } }
+    garage::Maker.where(id: 1).update(flagship_id: nil) && garage::Vehicle.where(id: 1).update(maker_id: nil)
+    2.times do
+      assert_equal [%w[makers 2]], included.call({ "include" => "maker" })
+      assert_equal [%w[makers 1], %w[makers 2]], included.call({ "include" => "maker" }, viewer: "staff").sort
+      assert_equal [%w[makers 1], %w[makers 2]], included.call({ "include" => "maker", **names }, viewer: "staff").sort
+      assert_equal [%w[makers 2]], included.call({ "include" => "maker" }, fields: { trucks: %i[name] }, viewer: "staff")
+    end
+  end
+
   def test_a_primary_record_is_not_included_again
     _, document = get("/vehicles?include=maker.vehicles&sort=name")
     assert_equal %w[makers makers], document["included"].map { |one| one["type"] }

@@ -33,7 +33,7 @@ module Castellan
         members = definition.attributes.values_at(*(names & definition.attributes.keys)).map { |attribute| member(attribute, columns) }
         edges = edges(definition, names, tree, path)
         Node.new(definition: definition, path: path, columns: columns, members: members, edges: edges,
-                 asides: asides(definition, members, edges.select(&:written), columns), cursors: path.empty? && cursors?)
+                 asides: asides(definition, members, edges, columns), cursors: path.empty? && cursors?)
       end
 
       def cursors? = @request.format == :json_api && @definition.paging&.cursors
@@ -51,7 +51,7 @@ module Castellan
 
       def edges(definition, names, tree, path)
         definition.relationships.each_value.filter_map do |relationship|
-          below = tree[relationship.name]
+          below = tree[relationship.name] if @request.include?(definition, relationship.name)
           written = names.include?(relationship.name) && member?(relationship, below)
           edge(relationship, below, written, path.empty? ? relationship.name.name : "#{path}.#{relationship.name}") if written || below
         end
@@ -87,16 +87,17 @@ module Castellan
 
       def asides(definition, members, edges, columns)
         found = members.map { |member| [:attribute_if, member.attribute.name, member.attribute.condition&.by_row] }
-        edges.each { |edge| found.concat(asides_of(edge.relationship)) }
+        edges.each { |edge| found.concat(asides_of(edge.relationship, edge.written)) }
         found.concat(around(definition.links, definition.meta, :link, :meta, nil)) if @request.format == :json_api
         found.filter_map do |kind, name, computed|
           Node::Aside.new(kind, name, computed, positions([].freeze, computed.columns, columns)) if computed
         end
       end
 
-      def asides_of(relationship)
+      # The condition also decides whether a relationship that sparse fields leave out is included.
+      def asides_of(relationship, written)
         condition = [:edge_if, relationship.name, relationship.condition&.by_row]
-        return [condition] unless @request.format == :json_api
+        return [condition] unless written && @request.format == :json_api
 
         [condition, *around(relationship.links, relationship.meta, :edge_link, :edge_meta, relationship.name)]
       end

@@ -40,6 +40,9 @@ module Castellan
         @hidden.key?(definition) ? members - @hidden[definition] : members
       end
 
+      # @return [Boolean] whether an `if:` hides the member from the viewer
+      def hidden?(definition, name) = @hidden.key?(definition) && @hidden[definition].include?(name)
+
       # @return [Boolean] whether any members are left out
       def sparse? = !@by_type.empty? || !@hidden.empty?
 

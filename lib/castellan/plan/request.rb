@@ -99,8 +99,8 @@ module Castellan
         @by_client = by_client
         only = representation && only(representation)
         @fields = Fields.parse(definition, fields, only: only)
-        fixed = @fields if fields && by_client.include?(:include) && !by_client.include?(:fields)
-        @include = IncludeTree.parse(definition, include, only: only, client: of_client?(include), fixed: fixed)
+        @fixed = fields && by_client.include?(:include) && !by_client.include?(:fields) ? true : false
+        @include = IncludeTree.parse(definition, include, only: only, client: of_client?(include), fixed: @fixed ? @fields : nil)
         @format = format ? format!(format) : definition.document_format
         @filter_parameters = NO_VALUES
         @filters = filters_of(filter)
@@ -120,6 +120,13 @@ module Castellan
         hidden = [@definition, *@definition.reachable].uniq.to_h { |definition| [definition, definition.hidden_from(viewer)] }
         hidden.reject! { |_, names| names.empty? }
         hidden.empty? ? self : dup.tap { |request| request.send(:hide, hidden) }.freeze
+      end
+
+      # Another type may have a relationship of this name that can be included.
+      # @param name [Symbol] a relationship that {#include} has
+      # @return [Boolean] whether it is included for records of this type
+      def include?(definition, name)
+        @fixed ? fields.of(definition).include?(name) : !fields.hidden?(definition, name)
       end
 
       # @param name [String] a filter as declared
@@ -324,7 +331,7 @@ module Castellan
 
         parts = fields.of(definition).map { |name| name.name + shape_below(definition, name, tree) }
         unwritten = (tree.keys & definition.relationships.keys) - fields.of(definition)
-        unwritten = unwritten.map { |name| "!#{name}#{shape_below(definition, name, tree)}" }
+        unwritten = unwritten.select { |name| include?(definition, name) }.map { |name| "!#{name}#{shape_below(definition, name, tree)}" }
         "#{definition.name}:#{definition.type}(#{(parts + unwritten).join(",")})"
       end
 

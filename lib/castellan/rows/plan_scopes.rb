@@ -20,7 +20,7 @@ module Castellan
         end
 
         # Finds the resource whose scope applies to each step of a `from:` path: the relationship's resource,
-        # otherwise the only resource with a scope that is declared for the association's model.
+        # otherwise the only resource with a scope, its own or of its `types`, of the association's model.
         # `EmployeeResource` is looked up (and autoloaded) by its name; a resource of `Employee` with another
         # name must be loaded at boot, or be named by a relationship.
         # @param definition [Resource::Definition, nil] a definition of the model where the path begins
@@ -68,14 +68,21 @@ module Castellan
           return unless model
 
           load_conventional(owner, model)
-          scoped = Resource.descendants.select { |resource| resource.declarations.scope && live?(resource) }
-          found = scoped.select { |resource| model == resource.declarations.model }
-          found = scoped.select { |resource| above?(resource.declarations.model, model) } if found.empty?
+          all = Resource.descendants.select { |one| (one.declarations.scope || one.declarations.types) && live?(one) }
+          found = hiding(all.select { |resource| model == resource.declarations.model })
+          found = hiding(all.select { |resource| above?(resource.declarations.model, model) }) if found.empty?
           return found.first&.definition if found.map { |resource| resource.declarations.scope }.uniq.size < 2
 
           raise DeclarationError.new("#{owner.name}: from: walks #{name}, and several resources of #{model} have a scope " \
                                      "(#{found.map(&:name).sort.join(", ")}): declare which is meant, " \
                                      "`belongs_to :#{name}, resource: #{found.first.name.inspect}, include: false`", location: location)
+        end
+
+        # A resource with `types` stands for them, too.
+        def hiding(resources)
+          found = resources.select { |resource| resource.declarations.scope || resource.definition.hides_rows? }
+          types = found.select { |resource| resource.declarations.types }.flat_map { |resource| resource.definition.types }
+          types.empty? ? found : found.reject { |resource| types.include?(resource.definition) }
         end
 
         # Autoloads the resources that are named like the model and, with STI, like its superclasses.
