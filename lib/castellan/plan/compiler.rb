@@ -51,7 +51,7 @@ module Castellan
 
       def edges(definition, names, tree, path)
         definition.relationships.each_value.filter_map do |relationship|
-          below = tree[relationship.name] if @request.include?(definition, relationship.name)
+          below = tree[relationship.name] if @request.included?(definition, relationship.name)
           written = names.include?(relationship.name) && member?(relationship, below)
           edge(relationship, below, written, path.empty? ? relationship.name.name : "#{path}.#{relationship.name}") if written || below
         end

@@ -125,7 +125,7 @@ module Castellan
       # Another type may have a relationship of this name that can be included.
       # @param name [Symbol] a relationship that {#include} has
       # @return [Boolean] whether it is included for records of this type
-      def include?(definition, name)
+      def included?(definition, name)
         @fixed ? fields.of(definition).include?(name) : !fields.hidden?(definition, name)
       end
 
@@ -331,7 +331,7 @@ module Castellan
 
         parts = fields.of(definition).map { |name| name.name + shape_below(definition, name, tree) }
         unwritten = (tree.keys & definition.relationships.keys) - fields.of(definition)
-        unwritten = unwritten.select { |name| include?(definition, name) }.map { |name| "!#{name}#{shape_below(definition, name, tree)}" }
+        unwritten = unwritten.select { |name| included?(definition, name) }.map { |name| "!#{name}#{shape_below(definition, name, tree)}" }
         "#{definition.name}:#{definition.type}(#{(parts + unwritten).join(",")})"
       end
 

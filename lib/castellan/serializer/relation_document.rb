@@ -17,6 +17,9 @@ module Castellan
 
         # @return [Array<Symbol>] the members to write for a type, attributes first
         def of(definition) = members.fetch(definition.resource.translation)
+
+        # @return [Boolean] whether a relationship of the tree is included for this type
+        def included?(_definition, _name) = true
       end
       private_constant :ADVICE, :Shape
 
