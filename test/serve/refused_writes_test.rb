@@ -320,7 +320,7 @@ end
 module RestrictedWritesContract
   SCHEMA = <<~SQL
     DO $$ BEGIN
-      IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'castellan_writer') THEN CREATE ROLE castellan_writer LOGIN; END IF;
+      IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'letters_writer') THEN CREATE ROLE letters_writer LOGIN; END IF;
     END $$;
     CREATE TABLE letters (id serial PRIMARY KEY, title text, owner text, price money, days tstzrange, data jsonb);
     CREATE INDEX ON letters (title);
@@ -338,8 +338,8 @@ module RestrictedWritesContract
     CREATE POLICY seen ON letters FOR SELECT USING (true);
     CREATE POLICY made ON letters FOR INSERT WITH CHECK (owner IS DISTINCT FROM 'other');
     CREATE POLICY changed ON letters FOR UPDATE USING (true) WITH CHECK (owner IS DISTINCT FROM 'other');
-    GRANT ALL ON letters, letters_id_seq, shorts TO castellan_writer;
-    GRANT SELECT ON closed TO castellan_writer;
+    GRANT ALL ON letters, letters_id_seq, shorts TO letters_writer;
+    GRANT SELECT ON closed TO letters_writer;
   SQL
   LONG = Random.new(1).bytes(9_000).unpack1("H*")
 
@@ -395,7 +395,7 @@ module RestrictedWritesContract
   private
 
   def url = @url ||= Castellan::TestServers.postgres_url
-  def writer_url = url.sub("postgres@", "castellan_writer@")
+  def writer_url = url.sub("postgres@", "letters_writer@")
 
   def send_document(method, type, attributes)
     id = { id: "1" } if method == "PATCH"
