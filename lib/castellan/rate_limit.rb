@@ -31,7 +31,7 @@ module Castellan
 
     # Proxies write X-Forwarded-For and pass on the Forwarded of clients, which Rack would read first.
     class Client < Rack::Request
-      # Servers and proxies that listen on IPv6, such as Puma before 8, write IPv4 addresses as ::ffff:10.0.0.1.
+      # Servers and proxies that listen on IPv6 may write IPv4 addresses as ::ffff:10.0.0.1.
       def trusted_proxy?(address) = super || super(address.to_s.sub(/\A::ffff:(?=\d+\.)/i, ""))
 
       private
