@@ -78,6 +78,13 @@ class JoinedPathsTest < Minitest::Test
     end
     assert_equal expected.sort, values(hidden.render(sort: "title"), "title")
     assert_equal expected.sort, values(resource.render(newest.call(article.exclude(author_id: nil)), sort: "title"), "title")
+    of_model = Class.new(Castellan::Resource) do
+      model Class.new(Sequel::Model(newest.call(article.exclude(author_id: nil).naked)))
+      type "articles"
+      attributes :title
+      sort :title
+    end
+    assert_equal expected.sort, values(of_model.render(sort: "title"), "title")
   end
 
   def test_unordered_locked_and_from_relations_have_no_join

@@ -27,7 +27,7 @@ module Castellan
         # @return [Sequel::Dataset] custom SQL, compounds (a union without from_self) and DISTINCT ON become a
         #   subquery, whose order the database keeps if the statement adds none
         def from(object)
-          return object.dataset if object.is_a?(Class)
+          object = object.dataset if object.is_a?(Class)
           return object unless object.is_a?(::Sequel::Dataset) && (object.opts[:sql] || object.opts[:compounds] || distinct_on?(object))
 
           object.from_self(alias: @dataset.first_source_alias)
