@@ -273,6 +273,29 @@ class NotifiedVersionsOnActiveRecordTest < Minitest::Test
     assert_empty run_ruby("-e", FORKS, @url)
   end
 
+  # Its fork runs until the standard input closes.
+  KILLED = <<~RUBY
+    require "active_record"
+    require "castellan"
+    ActiveRecord::Base.establish_connection(ARGV.first + "?application_name=killed")
+    versions = Castellan::Versions::NotifiedVersions.new(ActiveRecord::Base)
+    Thread.pass until versions.listening?
+    fork { $stdin.read }
+    puts "listening"
+    $stdout.flush
+    Process.kill(:KILL, Process.pid)
+  RUBY
+  private_constant :KILLED
+
+  # Such a session would read no notification, until PostgreSQL had no room for more and commits failed.
+  def test_no_session_of_a_killed_process_listens_because_a_fork_of_it_runs
+    IO.popen([RbConfig.ruby, "-Ilib", "-e", KILLED, @url], "r+", chdir: ROOT) do |process|
+      assert_equal "listening\n", process.gets
+      sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'killed'"
+      eventually { @other.exec(sessions).getvalue(0, 0) == "0" }
+    end
+  end
+
   private
 
   # In the role for reading, with another database.

@@ -7,7 +7,7 @@ module Castellan
     # Changes version tokens in a shared store by ORM callbacks, for databases without triggers.
     #
     #   versions = CommitVersions.new(Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"]))
-    #   versions.watch(User, Role)                       # ActiveRecord or Sequel models, at boot
+    #   versions.watch(User, Role)                       # ActiveRecord or Sequel models, at boot; Rails: in `to_prepare`
     #   versions.current([Dependency.new("users")])      # => "9f86d081884c7d65"
     #   versions.changed(%w[users])                      # after a bulk or raw change, which skips callbacks
     #

@@ -64,7 +64,7 @@ module Castellan
           next if @closed || (@pid == Process.pid && @thread&.alive?)
 
           disown
-          @at_exit ||= at_exit { disown } # of a forked process that reads no version
+          @in_forks ||= in_forks { disown } # also in one that reads no version
           @pid = Process.pid
           @beat_ns = nil
           @thread = Thread.new { listen_always }
@@ -74,7 +74,13 @@ module Castellan
         nil
       end
 
-      # Otherwise the exit of a forked process would close the connection of its parent.
+      # Without ActiveSupport, when a fork exits.
+      def in_forks(&block)
+        defined?(::ActiveSupport::ForkTracker) ? ::ActiveSupport::ForkTracker.after_fork(&block) : at_exit(&block)
+      end
+
+      # Otherwise the exit of a forked process would close the connection of its parent. If the parent was killed, its
+      # session would stay and read no notification, until PostgreSQL has no room for more and commits fail.
       def disown
         @connection&.socket_io&.reopen(IO::NULL) if @pid && @pid != Process.pid
         @connection = nil
