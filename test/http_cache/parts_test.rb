@@ -77,7 +77,9 @@ class HTTPCachePartsTest < Minitest::Test
   [
     [{}, true], [{ "etag" => nil }, true], [{ "etag" => 'W/"a"' }, true],
     [{ "etag" => nil, "last-modified" => "Sun, 01 Feb 2026 08:00:00 GMT" }, true], [{ "cache-control" => nil }, false],
-    [{ "cache-control" => "public", "last-modified" => "Sun, 01 Feb 2026 08:00:00 GMT" }, false],
+    [{ "cache-control" => "public", "last-modified" => "Sun, 01 Feb 2026 08:00:00 GMT" }, true],
+    [{ "cache-control" => nil, "last-modified" => "Sun, 01 Feb 2026 08:00:00 GMT" }, true],
+    [{ "cache-control" => nil, "last-modified" => "Sun, 01 Mar 2026 12:00:00 GMT" }, false],
     [{ "cache-control" => "no-store, max-age=60" }, false], [{ "cache-control" => "private, max-age=60" }, false],
     [{ "set-cookie" => "a=1" }, false], [{ "cache-control" => "max-age=60, must-understand" }, true],
     [{ "content-range" => nil }, false], [{ "content-range" => "bytes 0-4/*" }, false], [{ "content-range" => "bytes 0-3/10" }, false],

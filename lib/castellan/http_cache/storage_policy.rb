@@ -8,8 +8,7 @@ module Castellan
     #   policy.storable?                       # => true
     #   policy.build(content).remaining(now)   # => 59.8
     class StoragePolicy
-      # RFC 9110 §15.1, without 206, of which only explicit freshness is used.
-      HEURISTIC = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].freeze
+      HEURISTIC = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501].freeze # RFC 9110 §15.1
       # The final status codes of RFC 9110, for must-understand.
       UNDERSTOOD = [200, 201, 202, 203, 204, 205, 206, 300, 301, 302, 303, 305, 307, 308, *400..417, 421, 422, 426, *500..505].freeze
       # These depend on request fields that are not part of the key: Range and conditions.
@@ -110,8 +109,9 @@ module Castellan
         HeaderFields.first(@fields["content-type"]).to_s.match?(%r{\A\s*text/event-stream}i)
       end
 
+      # A part that was never fresh is of little use: if the content has changed, its validation returns the whole.
       def part?
-        @status == 206 && timed? && !Parts.position(@fields).nil?
+        @status == 206 && (timed? || lifetime.positive?) && !Parts.position(@fields).nil?
       end
 
       def permitted?
