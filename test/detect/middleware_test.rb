@@ -6,6 +6,7 @@ require "net/http"
 require "rack"
 require "rack/lint"
 require "rack/mock_request"
+require "sinatra/base"
 require "stringio"
 require "timeout"
 
@@ -28,6 +29,16 @@ class DetectMiddlewareTest < Minitest::Test
     assert_includes @log.string, "GET /: 1 finding\n  n_plus_one: 5 queries"
     assert_includes @log.string, "add .preload(:employee)"
     assert_equal "5", response.body
+  end
+
+  def test_findings_are_logged_in_a_modular_sinatra_application
+    app = Class.new(Sinatra::Base) do
+      set :environment, :production
+      use Middleware, environment: "development", slow_ms: nil
+      get("/") { stream { |out| out << World::User.all.to_a.count(&:employee).to_s } }
+    end
+    assert_equal "5", Rack::MockRequest.new(app).get("/", "rack.errors" => @log).body
+    assert_includes @log.string, "GET /: 1 finding"
   end
 
   def test_a_request_without_findings_is_unchanged

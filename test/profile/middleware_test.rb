@@ -175,6 +175,15 @@ class ProfileMiddlewareTest < Minitest::Test
     assert_empty @middleware.results.latest
   end
 
+  def test_the_files_of_a_page_are_profiled_only_if_they_ask
+    profiled { "ok" }
+    %w[script style font].each { |kind| assert_equal "ok", get("/assets/#{kind}", HTTP_SEC_FETCH_DEST: kind).body }
+    assert_empty @middleware.results.latest
+    %w[document empty iframe image].each { |kind| get("/", HTTP_SEC_FETCH_DEST: kind) }
+    get("/assets/slow?profile=sql", HTTP_SEC_FETCH_DEST: "script")
+    assert_equal 5, @middleware.results.latest.size
+  end
+
   def test_parameters_of_rack_mini_profiler_work_with_aliases
     depth = ->(query, aliases) { Castellan::Profile::Depth.of({ "QUERY_STRING" => query }, aliases: aliases).name }
     queries = %w[pp=enable a=1&pp=profile-memory pp=flamegraph pp=flamegraph&flamegraph_mode=cpu pp=disable pp=what app=enable]

@@ -43,6 +43,41 @@ class DirectoryStoreTest < Minitest::Test
     assert_operator store.bytesize, :<=, 10_000
   end
 
+  def test_a_write_lists_no_files_while_there_is_room
+    costs = [1, 200].map do |files|
+      files.times { |number| store.write_multi({ "#{files}-#{number}" => "1" }, ttl: 60) }
+      before = GC.stat(:total_allocated_objects)
+      store.write_multi({ "new" => "1" }, ttl: 60)
+      GC.stat(:total_allocated_objects) - before
+    end
+    assert_in_delta(*costs, 20)
+  end
+
+  def test_a_value_is_there_while_it_is_replaced
+    store.increment("n")
+    pid = fork do
+      2_000.times { store.increment("n") }
+      exit!(0)
+    end
+    missing = store.read_multi(["n"]).empty? until missing || Process.wait(pid, Process::WNOHANG)
+    refute missing
+    assert_equal({ "n" => "2001" }, store.read_multi(["n"]))
+  end
+
+  def test_a_failed_write_keeps_the_old_value_and_leaves_no_file
+    store.write_multi({ "a" => "old" })
+    _, status = Process.wait2(fork do
+      trap("XFSZ", "IGNORE")
+      Process.setrlimit(:FSIZE, 1_000)
+      store.write_multi({ "a" => "x" * 5_000 })
+    rescue Castellan::StoreError
+      exit!(0)
+    end)
+    assert_predicate status, :success?
+    assert_equal({ "a" => "old" }, store.read_multi(["a"]))
+    assert_empty Dir[File.join(@directory, "*.part")]
+  end
+
   def test_a_value_that_is_too_large_deletes_the_old_one
     small = Castellan::Store::DirectoryStore.new(@directory, max_bytesize: 10_000)
     small.write_multi({ "a" => "old" })

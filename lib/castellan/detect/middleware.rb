@@ -19,7 +19,7 @@ module Castellan
       # @param app [#call]
       # @param authorize [#call, nil] receives the Rack environment; by default, all requests except in
       #   production
-      # @param logger [#warn, nil] by default the server's `rack.logger`, else `rack.errors`
+      # @param logger [#warn, nil] by default `rack.logger` if it takes warnings, else `rack.errors`
       # @param json_lines [String, nil] a file to append findings to as JSON Lines, with the method and path
       #   of the request
       # @param repeats [Integer] the number of queries of the same shape that make a finding

@@ -31,7 +31,7 @@ module Castellan
       # @param sample [Numeric] the share of requests to observe, above 0 and up to 1
       # @param evidence [Numeric, false] the share of these requests in which to look for unused eager loads
       #   ({Evidence})
-      # @param logger [#warn, nil, false] by default `rack.logger`, else `rack.errors`; false disables the log
+      # @param logger [#warn, nil, false] by default `rack.logger` if it takes warnings, else `rack.errors`; false disables the log
       # @yield [finding, endpoint] each new finding
       # @raise [ConfigurationError] if a value is out of range
       def initialize(threshold: 5, min_ms: 300, slow_ms: 500, sample: 0.1, evidence: false, logger: nil, &report)

@@ -34,7 +34,8 @@ module Castellan
       def whole?(body, env) = body.respond_to?(:to_path) || (body.respond_to?(:to_ary) && !LazyBody.in?(env))
 
       def log(env, text)
-        logger = @logger.nil? ? env["rack.logger"] : @logger
+        # Sinatra::Base without `logging` has a logger that takes no warnings.
+        logger = @logger.nil? ? env["rack.logger"].then { |one| one if !one.respond_to?(:warn?) || one.warn? } : @logger
         return logger.warn(text) if logger
 
         env["rack.errors"]&.puts(text) unless logger == false

@@ -9,6 +9,7 @@ module Castellan
     #
     # Does not remove the parameter, so the application receives it, too; `Castellan.app`, which refuses unknown
     # parameters, reads {without} instead. `off` records nothing; an unknown depth becomes "sql" with a note.
+    # Scripts, style sheets and fonts of a page (Sec-Fetch-Dest) are recorded only if they name a depth.
     # `aliases: true` accepts the parameters of rack-mini-profiler:
     # `pp=enable`, `pp=profile-memory`, `pp=flamegraph` (with `flamegraph_mode=cpu`, `wall` or `object`),
     # `pp=disable`.
@@ -21,7 +22,8 @@ module Castellan
       ALIASES = { "enable" => "sql", "profile-memory" => "memory", "flamegraph" => "wall", "async-flamegraph" => "wall", "disable" => "off",
                   "skip" => "off" }.freeze
       MODES = { "cpu" => "cpu", "wall" => "wall", "object" => "objects" }.freeze
-      private_constant :PARAMETER, :ALIAS, :MODE, :ALIASES, :MODES
+      FILES = %w[script style font].freeze # a page loads many, and they hide its other requests in the list
+      private_constant :PARAMETER, :ALIAS, :MODE, :ALIASES, :MODES, :FILES
 
       # @return [String, nil] one of NAMES; nil if the request must not be recorded
       attr_reader :name
@@ -33,7 +35,8 @@ module Castellan
       # @return [Depth]
       def self.of(env, aliases: false)
         query = env["QUERY_STRING"].to_s.b
-        new(env["HTTP_CASTELLAN_PROFILE"] || query[PARAMETER, 1] || (mini_profiler(query) if aliases))
+        asked = env["HTTP_CASTELLAN_PROFILE"] || query[PARAMETER, 1] || (mini_profiler(query) if aliases)
+        new(asked || ("off" if FILES.include?(env["HTTP_SEC_FETCH_DEST"])))
       end
 
       # @param query [String] a query string

@@ -38,7 +38,7 @@ module Castellan
       # @param filter [Array] parameters to redact, see {Redaction}
       # @param aliases [Boolean] whether to accept rack-mini-profiler's `pp=`, see {Depth}
       # @param literals [Boolean] whether to keep the literal values in the SQL
-      # @param logger [#warn, nil] by default the server's rack.logger or rack.errors
+      # @param logger [#warn, nil] by default the server's rack.logger if it takes warnings, else rack.errors
       # @param environment [String, nil] by default RAILS_ENV or RACK_ENV
       # @param evidence [#findings, nil] shows unused eager loads of many requests on the page: the
       #   {Detect::Evidence} of a {Detect::Middleware}, or `Castellan::Detect.production(…).evidence`
@@ -182,7 +182,8 @@ module Castellan
       end
 
       def log(env, text)
-        logger = @logger || env&.[]("rack.logger")
+        # Sinatra::Base without `logging` has a logger that takes no warnings.
+        logger = @logger || env&.[]("rack.logger").then { |one| one if !one.respond_to?(:warn?) || one.warn? }
         return logger.warn(text) if logger
 
         errors = env&.[]("rack.errors")

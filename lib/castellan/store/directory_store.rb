@@ -11,8 +11,8 @@ module Castellan
     #   store.write_multi({ "a" => "1" }, ttl: 60)
     #   store.read_multi(%w[a b]) # => { "a" => "1" }
     #
-    # For profiles and other rare writes: each write reads the metadata of every file. Writes are atomic
-    # (temporary file, then rename). The directory and its files are private to the user (0700, 0600);
+    # For profiles and other rare writes: each write locks the directory, and lists its files if it may be full.
+    # Writes are atomic (temporary file, then rename). The directory and its files are private to the user (0700, 0600);
     # symbolic links are not followed.
     class DirectoryStore
       include ShortInspect
@@ -20,7 +20,8 @@ module Castellan
       MAGIC = "CD\x03\x00".b.freeze
       HEAD = "a4Q>Q>" # magic bytes, expiry (nanoseconds since 1970, 0: never), size of the value
       HEAD_BYTESIZE = 20
-      private_constant :MAGIC, :HEAD, :HEAD_BYTESIZE
+      COUNT = "%020d" # in the lock file: the bytes that were counted last and those written since; more than there are
+      private_constant :MAGIC, :HEAD, :HEAD_BYTESIZE, :COUNT
 
       # @return [Integer] bytes
       attr_reader :max_bytesize
@@ -53,7 +54,7 @@ module Castellan
         return [] if entries.empty?
 
         ends_ns = expiry(ttl)
-        locked { entries.select { |key, bytes| !(if_absent && entry(key)) && write(key, bytes, ends_ns) }.keys }
+        locked { |lock| entries.select { |key, bytes| !(if_absent && entry(key)) && write(lock, key, bytes, ends_ns) }.keys }
       end
 
       def delete_multi(keys)
@@ -65,9 +66,9 @@ module Castellan
       # @return [Integer] new value; the amount if the counter was missing or not a number
       def increment(key, amount = 1, ttl: nil)
         Store.check_ttl(ttl)
-        locked do
+        locked do |lock|
           bytes, ends_ns = entry(key)
-          (bytes.to_i + amount).tap { |value| write(key, value.to_s, ends_ns || expiry(ttl)) }
+          (bytes.to_i + amount).tap { |value| write(lock, key, value.to_s, ends_ns || expiry(ttl)) }
         end
       end
 
@@ -106,32 +107,45 @@ module Castellan
         raise StoreError, error.message
       end
 
-      # Call it within {#locked}.
-      def write(key, bytes, ends_ns)
+      # A reader finds the old value or the new one: only the rename replaces it.
+      def write(lock, key, bytes, ends_ns)
         text = [MAGIC, ends_ns, bytes.bytesize].pack(HEAD) << bytes.b
-        FileUtils.rm_f(path(key))
-        return false if text.bytesize > @max_bytesize / 8
+        if text.bytesize > @max_bytesize / 8
+          FileUtils.rm_f(path(key))
+          return false
+        end
 
-        sweep(text.bytesize)
+        make_room(lock, text.bytesize)
         beside = "#{path(key)}.part"
+        FileUtils.rm_f(beside) # left by a process that died
         File.open(beside, File::WRONLY | File::CREAT | File::EXCL, 0o600, binmode: true) { |file| file.write(text) }
         File.rename(beside, path(key))
         true
+      ensure
+        FileUtils.rm_f(beside) if beside # of a full disk
+      end
+
+      def make_room(lock, bytesize)
+        used = lock.pread(lock.size, 0).to_i if lock.size.positive?
+        used = sweep(bytesize) unless used&.positive? && used + bytesize <= @max_bytesize
+        lock.pwrite(format(COUNT, used + bytesize), 0)
       end
 
       # Deletes expired entries, then the oldest, until a quarter is free.
+      # @return [Integer] bytes of the files that are left
       def sweep(bytesize)
         FileUtils.rm_f(named("*.part")) # left by a process that died
         kept = files.map { |file| [File.lstat(file), file] }
-        used = kept.sum { |stat, _| stat.size } + bytesize
-        return if used <= @max_bytesize
+        used = kept.sum { |stat, _| stat.size }
+        return used if used + bytesize <= @max_bytesize
 
         kept.sort_by { |stat, file| [expired?(file) ? 0 : 1, stat.mtime, stat.size] }.each do |stat, file|
-          break if used <= @max_bytesize * 3 / 4 && !expired?(file)
+          break if used + bytesize <= @max_bytesize * 3 / 4 && !expired?(file)
 
           File.delete(file)
           used -= stat.size
         end
+        used
       end
 
       def expired?(file)
@@ -155,7 +169,7 @@ module Castellan
         FileUtils.mkdir_p(@directory, mode: 0o700)
         File.open(File.join(@directory, "lock"), File::RDWR | File::CREAT | File::NOFOLLOW, 0o600) do |file|
           file.flock(File::LOCK_EX)
-          yield
+          yield file
         end
       rescue SystemCallError => error
         raise StoreError, "#{@directory}: #{error.message}"

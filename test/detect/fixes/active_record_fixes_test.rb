@@ -209,6 +209,16 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_equal [".where(lost: false).group(:keeper_id).count", ".group(:keeper_id).count"], grouped.map { |code| code[/\)(\..*)/, 1] }
   end
 
+  def test_a_preload_answers_no_calculation_beside_a_size
+    { "[keeper.room_keys.size, keeper.room_keys.sum(:door)]" => [".preload(:room_keys)", ".group(:keeper_id).sum(:door)"],
+      "[keeper.room_keys.any?, keeper.room_keys.count]" => [".preload(:room_keys)", ".group(:keeper_id).count"] }.each do |code, fixes|
+      found = findings_of(unit(KEEPERS, code, "end")).map { |finding| finding.fix[/\.(?:preload|group)\(.*?\)(?:\.sum\(:door\)|\.count)?/] }
+      assert_equal fixes, found
+    end
+    loaded = unit("World::Keeper.order(:id).preload(:room_keys).map do |keeper|", "[keeper.room_keys.size, keeper.room_keys.count]", "end")
+    assert_match(/\.group\(:keeper_id\)\.count\z/, only_finding(loaded).fix)
+  end
+
   def test_a_grouped_calculation_replaces_one_per_record
     { "room_keys.count" => LOOP, "room_keys.sum(:door)" => LOOP, "room_keys.average(:door)" => LOOP, "#{KEY}.count" => LOOP,
       "room_keys.working.sum(:door)" => LOOP, "room_keys.where(door: 0).maximum(:id)" => LOOP }

@@ -50,6 +50,7 @@ module Castellan
         def answered?
           return false unless @models == ActiveRecordModels
           return true if @source.asks_loaded?(@link.name)
+          return false if @shape.calculation? && calculated?
 
           step = @chain&.steps&.first
           return whole? && @source.calls.any? { |call| call.name.end_with?("_ids") } if @chain.nil?
@@ -58,6 +59,11 @@ module Castellan
 
           READ_FROM_LOADED.include?(step&.name) && (step.arguments.empty? || COLUMNS.include?(step.name)) &&
             whole?(ordered: @shape.records? && !%i[take pick].include?(step.name))
+        end
+
+        # Whether the line calculates in the database, whatever is loaded: `[post.comments.size, post.comments.sum(:likes)]`.
+        def calculated?
+          !@shape.fingerprint.start_with?("select count(") || @source.steps(@link.name).any? { |steps| steps.first&.name == :count }
         end
 
         # Whether the statement looks for one record in the association, by its primary key.
