@@ -398,6 +398,14 @@ class ContractTest < Minitest::Test
     database&.disconnect
   end
 
+  def test_sequel_keeps_the_methods_of_an_enum_in_a_module
+    database = Sequel.sqlite(test: false, keep_reference: false)
+    database.create_table(:things) { Integer :state }
+    model = Class.new(Sequel::Model(database[:things])) { plugin :enum }
+    model.enum :state, { open: 0, closed: 1 }
+    assert_equal %i[closed! closed? open! open? state state=], model.instance_variable_get(:@enum_methods).instance_methods(false).sort
+  end
+
   def test_sequel_returns_the_sql_of_a_prepared_statement
     database = Sequel.sqlite(test: false, keep_reference: false)
     assert_equal "SELECT 1 AS 'one'", database.select(Sequel.as(1, :one)).prepare(:all, :contract).prepared_sql.tr("`", "'")

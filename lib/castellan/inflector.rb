@@ -6,15 +6,17 @@ module Castellan
   #   Inflector.classify(:group_assignments)   # => "GroupAssignment"
   #   Inflector.underscore("GroupAssignment")  # => "group_assignment"
   module Inflector
-    IRREGULAR = { "movies" => "movie", "people" => "person", "children" => "child", "series" => "series" }.freeze
+    IRREGULAR = { "movies" => "movie", "people" => "person", "children" => "child", "series" => "series",
+                  "statuses" => "status" }.freeze
     private_constant :IRREGULAR
 
     module_function
 
     # @param name [Symbol, String] the name of an association
+    # @param to_many [Boolean] otherwise the name is singular already, also "campus"
     # @return [String] the name of its class: each word capitalized, without acronyms
-    def classify(name)
-      singularize(name.to_s).split("_").map { |word| word[0].upcase + word[1..] }.join
+    def classify(name, to_many: true)
+      (to_many ? singularize(name.to_s) : name.to_s).split("_").map { |word| word[0].upcase + word[1..] }.join
     end
 
     # @return [String]

@@ -18,6 +18,19 @@ class DeclarationTest < Minitest::Test
                  ours.flat_map { |one| one.public_instance_methods(false) }.sort
   end
 
+  class CampusResource < Castellan::Resource
+    type "campuses"
+  end
+
+  class StudentResource < Castellan::Resource
+    type "students"
+    belongs_to :campus
+  end
+
+  def test_the_name_of_a_to_one_relationship_is_singular_already
+    assert_equal CampusResource, StudentResource.definition.relationships.fetch(:campus).resource
+  end
+
   def test_new_raises_and_names_the_method_to_call
     error = assert_raises(Castellan::ConfigurationError) { models::TagResource.new(models::Tag.new) }
     assert_includes error.message, "TagResource.document(record)"

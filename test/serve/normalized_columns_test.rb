@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "active_record"
+require "sequel"
 require "rack"
 require "rack/mock_request"
 
@@ -73,4 +74,68 @@ class NormalizedColumnsTest < Minitest::Test
   def emails(query) = JSON.parse(get(query).body).fetch("data").map { |object| object.dig("attributes", "email") }
   def get(query) = app.get("/subscribers?#{query}")
   def app = @app ||= Rack::MockRequest.new(Castellan.app { resource SubscriberResource })
+end
+
+# Sequel's plugin enum: the reader returns names, the column has numbers.
+class SequelEnumColumnsTest < Minitest::Test
+  DB = Sequel.sqlite(keep_reference: false)
+  DB.create_table(:tickets) do
+    primary_key :id
+    Integer :state
+    String :mark
+    Integer :plain
+  end
+
+  class Ticket < Sequel::Model(DB[:tickets])
+    plugin :enum
+    enum :state, { open: 1, shut: 2 }, prefix: true
+    enum :mark, good: "g", bad: "b"
+    enum :plain, { first: 1 }, override_accessors: false
+  end
+
+  class Urgent < Ticket; end
+
+  class TicketResource < Castellan::Resource
+    model Urgent
+    type "tickets"
+    attributes :state, :mark, :plain
+    filter :state, :mark, :plain
+    writable :state, :mark, :plain
+  end
+
+  def setup
+    DB[:tickets].delete
+    @app = Rack::MockRequest.new(Castellan.app do
+      openapi title: "Tickets", version: "1"
+      resource TicketResource
+    end)
+  end
+
+  def test_clients_write_and_filter_by_the_names_that_they_read
+    values = { "state" => "shut", "mark" => "bad", "plain" => 1 }
+    response = post(values)
+    assert_equal [201, values], [response.status, JSON.parse(response.body).dig("data", "attributes")], response.body
+    assert_equal [2, "b", 1], DB[:tickets].get(%i[state mark plain])
+    post("state" => "open")
+    { "state" => "shut", "mark" => "bad", "plain" => "1" }.each do |name, value|
+      assert_equal 1, JSON.parse(@app.get("/tickets?filter[#{name}]=#{value}").body)["data"].size, name
+    end
+  end
+
+  def test_other_values_are_refused
+    ["other", 2, ["shut"], "first"].each { |value| assert_equal 422, post("state" => value).status, value.inspect }
+    assert_equal 201, post("state" => nil).status
+    assert_equal 400, @app.get("/tickets?filter[state]=2").status
+  end
+
+  def test_openapi_has_the_names
+    found = JSON.parse(@app.get("/openapi.json").body).dig("components", "schemas", "tickets", "properties", "attributes", "properties")
+    assert_equal [["open", "shut", nil], ["good", "bad", nil], nil], found.values_at("state", "mark", "plain").map { |one| one["enum"] }
+  end
+
+  private
+
+  def post(values)
+    @app.post("/tickets", "CONTENT_TYPE" => "application/vnd.api+json", input: JSON.generate(data: { type: "tickets", attributes: values }))
+  end
 end

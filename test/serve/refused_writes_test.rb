@@ -486,3 +486,42 @@ class SequelRestrictedWritesTest < Minitest::Test
     })
   end
 end
+
+# PostgreSQL names the same columns if a key leads nowhere and if others still refer to it.
+class ReferencedKeysTest < Minitest::Test
+  def setup
+    needs :postgres
+    @database = Sequel.connect(Castellan::TestServers.postgres_url)
+    @database.run("CREATE TABLE shelves (id serial PRIMARY KEY, code text UNIQUE);
+                   CREATE TABLE books (id serial PRIMARY KEY, code text REFERENCES shelves (code));
+                   INSERT INTO shelves (code) VALUES ('a'); INSERT INTO books (code) VALUES ('a')")
+  end
+
+  def teardown = @database&.disconnect
+
+  def test_only_a_key_that_leads_nowhere_is_pointed_at
+    assert_equal [409, "code leads to a record that does not exist", "/data/attributes/code"], refused("books", "z")
+    assert_equal [409, "the record is used by others, or names one that does not exist", nil], refused("shelves", "z")
+  end
+
+  private
+
+  def refused(type, code)
+    resource = resource_of(type)
+    response = Rack::MockRequest.new(Castellan.app { resource(resource) }).patch(
+      "/#{type}/1", "CONTENT_TYPE" => "application/vnd.api+json",
+                    input: JSON.generate(data: { type: type, id: "1", attributes: { code: code } })
+    )
+    JSON.parse(response.body)["errors"].first.then { |error| [response.status, error["detail"], error.dig("source", "pointer")] }
+  end
+
+  def resource_of(type)
+    model = Class.new(Sequel::Model(@database[type.to_sym]))
+    Class.new(Castellan::Resource) do
+      model model
+      type type
+      attributes :code
+      writable :code
+    end
+  end
+end

@@ -143,7 +143,9 @@ module Castellan
         case resource
         when Class then resource_class(resource)
         when Proc then resource_class(resource.call)
-        else ResourceName.new(resource || "#{Inflector.classify(name)}Resource", owner: @owner, location: location).resolve
+        else
+          name_of_class = resource || "#{Inflector.classify(name, to_many: to_many?)}Resource"
+          ResourceName.new(name_of_class, owner: @owner, location: location).resolve
         end
       end
     end

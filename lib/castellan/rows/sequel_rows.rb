@@ -286,6 +286,7 @@ module Castellan
 end
 
 require_relative "sequel_rows/column_types"
+require_relative "sequel_rows/enum_names"
 require_relative "sequel_rows/result_types"
 require_relative "sequel_rows/subquery"
 require_relative "sequel_rows/scopes"

@@ -52,10 +52,12 @@ module Castellan
         "SQLite3::ConstraintException" => :refused, "SQLite3::MismatchException" => :refused,
         "SQLite3::BusyException" => :busy, "SQLite3::LockedException" => :busy, "SQLite3::ReadOnlyException" => :away
       }.freeze
+      # PostgreSQL also names the columns that others refer to, if the record is still used.
+      POSTGRES_COLUMNS = /Key \(([^)]+)\)(?!.* is (?:still )?referenced from table )/
       SQLITE_COLUMNS = /constraint failed: ([\w., ]+)/
       STATEMENT = %w[ActiveRecord::StatementInvalid Sequel::DatabaseError].freeze
       STOPPED = "a callback of the model or a trigger of the database"
-      private_constant :STOPPED, :STATEMENT, :KINDS, :CAUSES, :SQLITE_COLUMNS
+      private_constant :STOPPED, :STATEMENT, :KINDS, :CAUSES, :POSTGRES_COLUMNS, :SQLITE_COLUMNS
 
       # @param error [Exception]
       # @return [Symbol, nil] the kind of database error; nil for any other error
@@ -168,10 +170,9 @@ module Castellan
         problem(403, "the database does not allow you to write this", "Forbidden")
       end
 
-      # PostgreSQL names the id, which others refer to, if the record that is deleted is still used.
       def referenced(error)
         pointer = pointer_of(error)
-        return problem(409, "leads to a record that does not exist", "Conflict", pointer) if pointer && !pointer.end_with?("/id")
+        return problem(409, "leads to a record that does not exist", "Conflict", pointer) if pointer
 
         problem(409, "the record is used by others, or names one that does not exist", "Conflict", nil)
       end
@@ -196,7 +197,7 @@ module Castellan
         column = result.error_field(::PG::PG_DIAG_COLUMN_NAME) and return [column]
         constraint = result.error_field(::PG::PG_DIAG_CONSTRAINT_NAME) or return []
         found = @models.index_columns(constraint)
-        found.empty? ? result.error_field(::PG::PG_DIAG_MESSAGE_DETAIL).to_s[/Key \(([^)]+)\)/, 1].to_s.split(/,\s*/) : found
+        found.empty? ? result.error_field(::PG::PG_DIAG_MESSAGE_DETAIL).to_s[POSTGRES_COLUMNS, 1].to_s.split(/,\s*/) : found
       end
     end
   end

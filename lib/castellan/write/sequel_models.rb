@@ -28,7 +28,7 @@ module Castellan
         column = model.db_schema&.fetch(name.to_sym, nil) || {}
         database_type = column[:db_type].to_s
         type = CHECKED.fetch(database_type, column[:type])
-        Models::Type.new(type, database_type.end_with?("[]"), column[:enum_values])
+        Models::Type.new(type, database_type.end_with?("[]"), names_of(name)&.keys || column[:enum_values])
       end
 
       def limit(name)
@@ -43,7 +43,7 @@ module Castellan
       # @return [Boolean] whether the attribute can store the value
       def fits?(name, value)
         column = model.db_schema&.fetch(name.to_sym, nil)
-        return true if serialized?(name) || column.nil?
+        return true if serialized?(name) || column.nil? || names_of(name)
         return true if column[:db_type].to_s.end_with?("[]") || %i[json jsonb hstore].include?(column[:type])
         return false unless value.is_a?(String) || AttributeType.known?(column[:type]) || model.db.database_type != :postgres
 
@@ -75,8 +75,10 @@ module Castellan
         end
       end
 
-      # Sequel would parse a text as JSON: "{}" would become an object.
+      # Sequel would parse a text as JSON: "{}" would become an object. The names of the plugin enum are symbols.
       def value_of(name, value)
+        return value.to_sym if value.is_a?(String) && names_of(name)
+
         value.is_a?(String) && !serialized?(name) ? json_scalar(model.db_schema&.dig(name.to_sym, :type), value) : value
       end
 
@@ -202,6 +204,8 @@ module Castellan
         error.extend(committed ? Transaction::Committed : Transaction::Unconfirmed) if finished
         raise
       end
+
+      def names_of(name) = Rows::SequelRows::EnumNames.of(model, name.to_sym)
 
       # Whether the plugin serialization stores any value as text.
       def serialized?(name)

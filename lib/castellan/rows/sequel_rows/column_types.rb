@@ -101,7 +101,7 @@ module Castellan
         end
 
         # (see ActiveRecordRows::ColumnTypes#enum)
-        def enum(name) = @schema.dig(name, :enum_values)&.to_h { |value| [value, value] }
+        def enum(name) = EnumNames.of(@model, name) || @schema.dig(name, :enum_values)&.to_h { |value| [value, value] }
 
         # Without a database_timezone, Sequel writes a time as it is and reads it as a local time.
         # (see ActiveRecordRows::ColumnTypes#compared)

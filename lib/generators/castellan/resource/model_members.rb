@@ -132,7 +132,7 @@ module Castellan
       end
 
       def default_name(reflection)
-        "#{Inflector.classify(reflection.name)}Resource"
+        "#{Inflector.classify(reflection.name, to_many: reflection.collection?)}Resource"
       end
 
       # @return [String, nil] the resource named after the association's class; nil if the class is unknown
