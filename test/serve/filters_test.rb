@@ -100,6 +100,27 @@ module FiltersContract
     assert_equal %w[4 5], ids("/posts?filter[writer_name][null]=true")
   end
 
+  def test_a_path_is_compared_once_for_each_row_of_its_table
+    deep = resource_of("CommentResource") do
+      filter :writer, from: "post.writer.name"
+      filter :title, from: "post.title"
+    end
+    explain = self.class.name.include?("Sqlite") ? "EXPLAIN QUERY PLAN" : "EXPLAIN"
+    { "Ada" => 0, "Edsger" => 1 }.each do |name, team|
+      [{ writer: name }, { writer: { like: "#{name[0]}*" } }, { writer: { gte: name, lte: name } }].each do |filter|
+        document = deep.document(filter: filter, viewer: team)
+        assert_equal(team.zero? ? %w[1 2] : [], JSON.parse(document.to_json)["data"].map { |comment| comment["id"] })
+        plan = journal.rows("#{explain} #{document.explain.to_s[/^statement: (.*)/, 1]}").to_s
+        refute_match(/(?<!hashed )SubPlan|CORRELATED/, plan)
+      end
+    end
+    @app = serve { resource deep }
+    assert_equal %w[3], ids("/comments?filter[title][gte]=H&filter[writer]=Edsger")
+    journal.run("UPDATE posts SET writer_id = NULL WHERE id = 1")
+    assert_equal %w[1 2], ids("/comments?filter[writer][not]=Edsger")
+    assert_equal %w[3], ids("/comments?filter[writer][null]=false")
+  end
+
   def test_a_scope_hides_the_values_of_a_path
     hidden = resource_of("PostResource") do
       scope { |posts, _| posts }

@@ -70,6 +70,15 @@ module FormatContract
     end
   end
 
+  def test_linkage_runs_no_code_of_the_related_records
+    seen = []
+    tags = resource_of("TagResource") { attribute(:loud) { |tag| seen << tag } }
+    posts = resource_of("PostResource") { has_many :tags, resource: tags, lazy: true }
+    @app = serve { [posts, tags].each { |one| resource one } }
+    assert_equal %w[1 2], get("/posts/1/relationships/tags").last["data"].map { |tag| tag["id"] }
+    assert_empty seen
+  end
+
   covers "fetch-relationships-http-semantics", "fetch-responses-http-semantics", "fetch-relationships-other-status-codes"
   def test_linkage_has_validators_and_head
     etag = get("/posts/1/relationships/tags").first["etag"]

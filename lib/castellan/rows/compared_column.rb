@@ -116,14 +116,39 @@ module Castellan
 
       attr_reader :by
 
-      def correlated
-        resources = PlanScopes.resources_along(@definition, @adapter, by.path)
-        visible = resources.map { |definition| definition && @scopes.of_all_types(definition, @adapter) }
-        Association::Correlated.path(@adapter, by.path, by.column, visible.any? ? visible : [])
+      def correlated = built(:correlated) { |visible| Association::Correlated.path(@adapter, by.path, by.column, visible) }
+
+      # The end of a path is compared once for each row of its table, and an index on it can be used. NULL must not match.
+      # @yieldparam value [String] SQL
+      # @yieldreturn [String] an SQL condition
+      def matching
+        before, value, after = by.own? ? nil : around
+        before ? "#{before}#{yield value}#{after}" : yield(sql)
+      end
+
+      def around
+        built(:around) do |visible|
+          path = JoinedPaths::Matching.new(@adapter, by.path, by.column, visible)
+          path.possible? ? path.around(@adapter.types.qualified(@adapter.association(by.path.first).owner_key)) : []
+        end
+      end
+
+      # Building SQL for a path costs more than a short SELECT, so it is kept unless it depends on the request.
+      # @yieldparam visible [Array<ScopedRows, nil>] the viewer's scope for each step; empty without any
+      def built(kind)
+        visible = along.map { |definition| definition && @scopes.of_all_types(definition, @adapter) }
+        return yield visible if visible.any?
+        return yield [] unless @adapter.stable_path?(by.path)
+
+        @definition.derive([kind, @adapter.model, by.path, by.column]) { yield [] }
+      end
+
+      def along
+        @definition.derive([:along, @adapter.model, by.path]) { PlanScopes.resources_along(@definition, @adapter, by.path).freeze }
       end
 
       # `filter[x]=a,b` and `filter[x][in]=a,b` are the same filter, so the message names `filter[x]`.
-      def among(texts, parameter) = "(#{sql} IN (#{literals(texts, parameter)}))"
+      def among(texts, parameter) = matching { |value| "(#{value} IN (#{literals(texts, parameter)}))" }
 
       def compare(operator, texts, parameter)
         case operator
@@ -131,7 +156,7 @@ module Castellan
         when :not then "(#{sql} NOT IN (#{literals(texts, parameter)}) OR #{sql} IS NULL)"
         else
           refuse(parameter, "#{parameter} cannot be asked for: #{by.name} has no order") if UNORDERED.include?(kind)
-          "(#{sql} #{ORDERED.fetch(operator)} #{literals(texts, parameter)})"
+          matching { |value| "(#{value} #{ORDERED.fetch(operator)} #{literals(texts, parameter)})" }
         end
       end
 
@@ -139,7 +164,7 @@ module Castellan
         refuse(parameter, "#{parameter} cannot be asked for: #{by.name} is not text") unless kind == :text
         refuse(parameter, "#{parameter} may have #{MOST_STARS} * at most") if text.count("*") > MOST_STARS
         pattern = text.gsub(ESCAPED) { |character| "!#{character}" }.gsub("*", "%")
-        "(#{sql} LIKE #{literal(pattern)} ESCAPE '!')"
+        matching { |value| "(#{value} LIKE #{literal(pattern)} ESCAPE '!')" }
       end
 
       def literals(texts, parameter)

@@ -80,33 +80,74 @@ module Castellan
         first.sql(list.join(", "), (@reach == :page && "SELECT #{owner} FROM castellan_rows") || nil)
       end
 
+      # Selects the owners whose value at the end of a path matches, where each association has at most one row for an
+      # owner. A subquery for each owner (see {Association::Correlated}) would read all of them. Not for NULL. Frozen.
+      #
+      #   Matching.new(adapter, %i[author], :name, []).around(%("posts"."author_id"))
+      #   # => ["posts"."author_id" IN (SELECT … FROM (SELECT … FROM "authors" …) castellan_m0 WHERE , castellan_m0.castellan_v, )]
+      class Matching
+        # @param visible [Array<ScopedRows, nil>] the viewer's scope for each step
+        def initialize(adapter, path, column, visible)
+          association = adapter.association(path.first)
+          @target = association.adapter
+          @rows = FirstRows.of(association)
+          @rest = Matching.new(@target, path.drop(1), column, visible.drop(1)) if path.size > 1
+          @value = @rest ? @target.types.qualified(@target.association(path[1]).owner_key) : @target.types.sql(column)
+          @visible = visible.first
+          @name = "castellan_m#{path.size - 1}"
+          freeze
+        end
+
+        def possible? = !@rows.nil? && @rows.unique? && (@rest.nil? || @rest.possible?)
+
+        # @param owner [String] the SQL expression of the owner's key
+        # @return [Array(String, String, String)] the SQL before a condition, the expression of the path's end, the SQL after it
+        def around(owner)
+          keys = @visible&.keys || []
+          list = ["#{@rows.key} AS castellan_k", "#{@value} AS castellan_v",
+                  *keys.map.with_index { |key, index| "#{@target.types.qualified(key)} AS castellan_key#{index}" }]
+          value = "#{@name}.castellan_v"
+          before, value, after = @rest&.around(value) || ["", value, ""]
+          ["#{owner} IN (SELECT #{@name}.castellan_k FROM (#{@rows.sql(list.join(", "))}) #{@name} WHERE #{before}", value,
+           "#{after}#{seen(keys.size)})"]
+        end
+
+        private
+
+        def seen(count)
+          keys = Array.new(count) { |index| "#{@name}.castellan_key#{index}" }
+          " AND #{keys.one? ? keys.first : "(#{keys.join(", ")})"} IN (#{@visible.subquery})" if @visible
+        end
+      end
+
       # Reads a to-one association for many owners in one SELECT, with the same rows as lazy loading.
       #
       #   first = JoinedPaths::FirstRows.of(adapter.association(:last_login))
       #   first.key                                  # => "tokens"."user_id"
       #   first.sql("#{first.key} AS castellan_k")   # => SELECT DISTINCT ON ("tokens"."user_id") … ORDER BY …
       #
-      # PostgreSQL only. Reads the first in the table among rows that are equal in the association's order, as
-      # lazy loading does without an index in this order. With such an index, a subquery for each owner is
-      # faster: it is one lookup however many rows an owner has.
+      # PostgreSQL only, unless {#unique?}. Reads the first in the table among rows that are equal in the
+      # association's order, as lazy loading does without an index in this order. With such an index, a
+      # subquery for each owner is faster: it is one lookup however many rows an owner has.
       class FirstRows
-        COLUMN = /\A(?<table>(?:"[^"]+"\.)*"(?<name>[^"]+)")\."(?<column>[^"]+)"\z/
+        COLUMN = /\A(?<table>(?:["`][^"`]+["`]\.)*["`](?<name>[^"`]+)["`])\.["`](?<column>[^"`]+)["`]\z/
         ORDER = / ORDER BY (.+) LIMIT 1\z/m
         private_constant :COLUMN, :ORDER
 
         # @param association [Object] a to-one association of an adapter
         # @return [FirstRows, nil] nil if the rows can or should be read only owner by owner
         def self.of(association)
-          first = new(association) if association.reason.nil? && association.lazy.first_of_many?
+          lazy = association.lazy if association.reason.nil?
+          first = new(association.adapter, lazy) if lazy&.first_of_many?
           first if first&.possible?
         end
 
         # @return [String] the column that is compared with the owner's key
         attr_reader :key
 
-        def initialize(association)
-          @lazy = association.lazy
-          @adapter = association.adapter
+        def initialize(adapter, lazy)
+          @lazy = lazy
+          @adapter = adapter
           statement = @lazy.sql("1", single: true)
           @key = Association::OwnerKey.column(statement)
           @place = COLUMN.match(@key.to_s)

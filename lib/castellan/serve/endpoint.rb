@@ -245,8 +245,9 @@ module Castellan
       # @return [Document] one record with only the linkage of a relationship
       # @raise [BadRequest] if the request is invalid
       def linkage(viewer, id, relationship)
+        fields = { **relationship.definitions.to_h { |other| [other.type, []] }, @resource.definition.type => [relationship.name] }
         @resource.document(scope(viewer), viewer: viewer, id: id, keeper: nil, include: relationship.name, format: :json_api,
-                                          fields: { @resource.definition.type => [relationship.name] })
+                                          fields: fields)
       end
 
       # @return [Document] one record in JSON:API, as {Operations} sends it also for a resource in another format
