@@ -35,6 +35,13 @@ module ControllerContract
     assert_equal 200, get(:index, "HTTP_IF_NONE_MATCH" => '"other"').status
   end
 
+  def test_a_document_is_a_member_of_a_hash
+    response = get(:within_a_hash)
+    expected = JSON.parse(KeptPosts.of(journal.models).render(viewer: 0))
+    assert_equal [200, { "posts" => expected, "total" => 3 }], [response.status, JSON.parse(response.body)]
+    assert_equal 3, expected["data"].size
+  end
+
   def test_the_declared_cache_control_is_sent
     assert_equal "max-age=5, public, s-maxage=600, stale-while-revalidate=30", sorted(get(:declared_public)["cache-control"])
     assert_equal "max-age=900", get(:declared_public)["cdn-cache-control"]
@@ -96,6 +103,14 @@ module ControllerContract
   def test_the_renderer_takes_documents_alone
     error = assert_raises(ArgumentError) { get(:wrong) }
     assert_includes error.message, "render jsonapi: takes a document, such as"
+  end
+
+  def test_the_renderer_of_another_gem_takes_its_objects
+    ActionController::Renderers.add(:jsonapi) { |object, options| "#{object.class.name[/\w+\z/]} #{options[:status]}" }
+    assert_equal "Post 200", get(:wrong).body
+    assert_equal 3, JSON.parse(get(:index).body)["data"].size
+  ensure
+    ActionController::Renderers.remove(:jsonapi)
   end
 
   # With Rack::Deflater behind it, which compresses what is not compressed yet. Of a String in UTF-8, Zlib.gunzip cuts characters.
@@ -196,6 +211,7 @@ module ControllerContract
       kept = KeptPosts.of(models)
       define_method(:kept) { render jsonapi: kept.document(viewer: 0) }
       define_method(:kept_json) { render json: kept.document(viewer: 0), callback: params[:callback] }
+      define_method(:within_a_hash) { render json: { posts: kept.document(viewer: 0), total: 3 } }
       define_method(:kept_stale) do
         document = kept.document(viewer: 0)
         render json: document if stale?(**document.validators)
@@ -208,7 +224,7 @@ module ControllerContract
       define_method(:own_of_viewer) { expires_in(60, public: true) && render(jsonapi: declared.document(viewer: 7)) }
       define_method(:purged) { render jsonapi: declared.document.public!, purge: purge }
       define_method(:purged_of_viewer) { render jsonapi: declared.document(viewer: 7).public!, purge: purge }
-      define_method(:wrong) { render jsonapi: models::Post.first }
+      define_method(:wrong) { render jsonapi: models::Post.first, status: 200 }
       def plain = render(json: { a: 1 })
       def refuse = raise(Castellan::BadRequest.new("later", status: 503))
     end

@@ -34,15 +34,17 @@ module Castellan
       controller.rescue_from(BadRequest) { |error| render_jsonapi_error(error) }
     end
 
-    # Called by Rails for `render jsonapi: document`.
+    # Called by Rails for `render jsonapi: document`. Other objects are for the renderer of another gem, if one has added it.
     # @api private
-    # @param document [Document]
+    # @param document [Document, Object]
     # @param options [Hash] `purge:`, a {Purge} or nil
     # @return [String] the body
     # @raise [BadRequest] 404 if the record does not exist
-    # @raise [ArgumentError] for any object but a document
+    # @raise [ArgumentError] for any object but a document, without such a renderer
     def _render_with_renderer_jsonapi(document, options)
       unless document.is_a?(Document)
+        return super if defined?(super)
+
         raise ArgumentError, "render jsonapi: takes a document, such as PostResource.document(posts), got #{document.class}"
       end
 

@@ -126,6 +126,10 @@ module Castellan
     end
     alias to_s to_json
 
+    # What ActiveSupport and Jbuilder write if the document is a member of a Hash of the application's.
+    # @return [Hash, Array, nil]
+    def as_json(*) = JSON.parse(to_json)
+
     # Reads nothing: `bin/rails console` shows each document this way.
     def inspect = "#<#{self.class} of #{rendering.definition.type}>"
 

@@ -90,7 +90,7 @@ module Castellan
         document unless document.refusal
       end
 
-      def own_json? = @serializer.respond_to?(:as_json) && @serializer.method(:as_json).owner != Object
+      def own_json? = @serializer.class.method_defined?(:as_json) && @serializer.method(:as_json).owner != Object
 
       # Renders from records if rows cannot write a value (a nil id, NaN).
       def written(document)
