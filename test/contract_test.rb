@@ -218,6 +218,11 @@ class ContractTest < Minitest::Test
     assert_empty(required.reject { |name| ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(name) })
   end
 
+  def test_active_record_touches_the_records_of_a_transaction_late
+    assert_empty(%i[has_defer_touch_attrs? touch_deferred_attributes].reject { |name| ActiveRecord::Base.private_method_defined?(name) })
+    assert ActiveRecord::ConnectionAdapters::RealTransaction.method_defined?(:records)
+  end
+
   def test_active_record_loads_where_a_trial_preloads
     assert_empty(%i[load scheduled?].reject { |name| ActiveRecord::Relation.method_defined?(name) })
     assert ActiveRecord::Relation.protected_method_defined?(:load_records)

@@ -103,3 +103,64 @@ class ConflictsOnSequelAndPostgresTest < Minitest::Test
 
   def journal = Journal.sequel(:postgres)
 end
+
+# ActiveRecord touches the owner of `touch: true` in front of the COMMIT.
+class TouchedOwnersTest < Minitest::Test
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Shelf < Base; end
+  class Book < Base; end
+
+  class ShelfResource < Castellan::Resource
+    model Shelf
+    type "shelves"
+    attributes :updated_at, :lock_version
+    has_many :books, resource: "TouchedOwnersTest::BookResource"
+    writable :books, :lock_version
+  end
+
+  class BookResource < Castellan::Resource
+    model Book
+    type "books"
+    attributes :title
+    belongs_to :shelf, resource: ShelfResource
+    writable :title, :shelf
+  end
+
+  def setup
+    Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    Base.connection.create_table(:shelves) { |t| [t.integer(:lock_version, default: 0), t.timestamps] }
+    Base.connection.create_table(:books) { |t| [t.string(:title), t.integer(:shelf_id)] }
+    Shelf.has_many :books, class_name: "TouchedOwnersTest::Book"
+    Book.belongs_to :shelf, class_name: "TouchedOwnersTest::Shelf", touch: true, optional: true
+    2.times { Shelf.create!(updated_at: Time.utc(2026)) && Book.create! }
+  end
+
+  def teardown
+    Base.remove_connection
+  end
+
+  def test_a_response_shows_the_touched_owner_as_the_next_read_does
+    path = "/shelves/1?include=books"
+    changed = send_data("PATCH", path, type: "shelves", id: "1", relationships: { books: { data: [{ type: "books", id: "1" }] } })
+    assert_equal 200, changed.status, changed.body
+    read = app.get(path)
+    assert_equal [read.body, read["etag"]], [changed.body, changed["etag"]]
+    created = send_data("POST", "/books?include=shelf", type: "books", attributes: { title: "b" }, relationships: { shelf: { data: one } })
+    assert_equal JSON.parse(app.get("/shelves/1").body)["data"], JSON.parse(created.body)["included"].first
+    attributes = JSON.parse(created.body)["included"].first["attributes"].slice("lock_version")
+    assert_equal 200, send_data("PATCH", "/shelves/1", type: "shelves", id: "1", attributes: attributes).status
+  end
+
+  private
+
+  def one = { type: "shelves", id: "1" }
+
+  def app = @app ||= Rack::MockRequest.new(Castellan.app { [ShelfResource, BookResource].each { |one| resource one } })
+
+  def send_data(method, path, data)
+    app.request(method, path, :input => JSON.generate(data: data), "CONTENT_TYPE" => "application/vnd.api+json")
+  end
+end

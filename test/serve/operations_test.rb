@@ -106,6 +106,19 @@ module OperationsContract
     assert_equal 200, operate(tag, { op: "remove", ref: { type: "tags", lid: "a" } }, tag).first.status
   end
 
+  # Its lid names the record as it is now, not as it was when it was created.
+  def test_an_operation_sees_what_others_have_changed_of_a_record_with_a_lid
+    comments = [1, 2].map { |id| { type: "comments", id: id.to_s } }
+    local = { type: "posts", lid: "a", relationship: "comments" }
+    response, document = operate(
+      { op: "add", data: { type: "posts", lid: "a", attributes: { title: "Third" }, relationships: { comments: { data: comments } } } },
+      { op: "add", ref: { type: "posts", id: "1", relationship: "comments" }, data: comments.first(1) },
+      { op: "update", ref: local, data: comments }
+    )
+    assert_equal 200, response.status, response.body
+    assert_equal 2, count("comments WHERE post_id = #{document["atomic:results"].first["data"]["id"]}")
+  end
+
   def test_results_and_linkage_of_a_resource_in_another_format_are_json_api
     models = journal.models
     @app = Castellan.app do

@@ -222,6 +222,84 @@ class ActiveRecordRefusedWritesTest < Minitest::Test
   end
 end
 
+# Constraints of several columns, and of the rows at the other end.
+class ConstraintsOfOthersTest < Minitest::Test
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Shop < Base; end
+  class Offer < Base; end
+
+  class ShopResource < Castellan::Resource
+    model Shop
+    type "shops"
+    attributes :name
+    has_many :offers, resource: "ConstraintsOfOthersTest::OfferResource"
+    writable :name, :offers
+  end
+
+  class OfferResource < Castellan::Resource
+    model Offer
+    type "offers"
+    id :slug
+    attributes :slug
+    belongs_to :shop, resource: ShopResource
+    writable :slug, :shop
+  end
+
+  def setup
+    Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    Base.connection.create_table(:shops) { |t| t.string(:name) }
+    Base.connection.create_table(:offers) { |t| [t.string(:slug), t.integer(:shop_id, null: false)] }
+    Base.connection.add_index(:offers, %i[shop_id slug], unique: true)
+    Shop.has_many :offers, class_name: "ConstraintsOfOthersTest::Offer"
+    Offer.belongs_to :shop, class_name: "ConstraintsOfOthersTest::Shop"
+    shop = Shop.create!
+    %w[a b].each { |slug| Offer.create!(slug: slug, shop: shop) }
+  end
+
+  def teardown
+    Base.remove_connection
+  end
+
+  def test_a_unique_index_with_an_owner_names_the_member_that_is_written
+    shop = { shop: { data: { type: "shops", id: "1" } } }
+    wanted = [409, "/data/attributes/slug", "slug is taken"]
+    assert_equal wanted, refusal("PATCH", "/offers/a", type: "offers", id: "a", attributes: { slug: "b" })
+    assert_equal wanted, refusal("POST", "/offers", type: "offers", attributes: { slug: "b" }, relationships: shop)
+  end
+
+  def test_a_record_that_needs_its_owner_does_not_leave_it
+    text = "offers: a column that the database requires would be empty"
+    assert_equal [422, "/data", text], refusal("DELETE", "/shops/1/relationships/offers", [{ type: "offers", id: "a" }])
+    assert_equal [422, "/data/relationships/offers", text],
+                 refusal("PATCH", "/shops/1", type: "shops", id: "1", relationships: { offers: { data: [] } })
+    assert_equal 2, Offer.count
+  end
+
+  def test_the_location_of_an_id_with_reserved_characters_leads_to_it
+    shop = { shop: { data: { type: "shops", id: "1" } } }
+    response = send_data("POST", "/offers", type: "offers", attributes: { slug: "50%/ä? b" }, relationships: shop)
+    assert_equal [201, "/offers/50%25%2F%C3%A4%3F%20b"], [response.status, response["location"]]
+    assert_equal 200, app.get(response["location"]).status
+  end
+
+  private
+
+  def app = @app ||= Rack::MockRequest.new(Castellan.app { [ShopResource, OfferResource].each { |one| resource one } })
+
+  def send_data(method, path, data)
+    app.request(method, path, :input => JSON.generate(data: data), "CONTENT_TYPE" => "application/vnd.api+json")
+  end
+
+  def refusal(...)
+    response = send_data(...)
+    error = JSON.parse(response.body)["errors"].first
+    [response.status, error.dig("source", "pointer"), error["detail"]]
+  end
+end
+
 class SequelRefusedWritesTest < Minitest::Test
   include RefusedWritesContract
 

@@ -150,6 +150,15 @@ module WritesContract
                  document["errors"].first["detail"])
   end
 
+  # SQLite stores it.
+  def test_a_decimal_beyond_its_column_is_named
+    attributes = { price: "1234567.5", title: "Long enough", rating: 1 }
+    response, document = send_data("PATCH", "/posts/1", { type: "posts", id: "1", attributes: attributes })
+    return assert_equal 200, response.status unless self.class.name.include?("Postgres")
+
+    assert_refused 422, "/data/attributes/price", [response, document]
+  end
+
   covers "deleting-other-status", "deleting-other-details"
   def test_delete_is_refused_by_a_block_a_callback_and_a_foreign_key
     refused = request("DELETE", "/comments/2", "HTTP_AUTHORIZATION" => "1")

@@ -89,7 +89,7 @@ module Castellan
       # @return [String, nil] the path of a resource; nil if its type has no collection
       def href(object)
         endpoint = @app.endpoint_of(object["type"]) or return
-        "#{@base}#{endpoint.path}/#{Rack::Utils.escape_path(object["id"].to_s)}"
+        "#{@base}#{endpoint.path}/#{ERB::Util.url_encode(object["id"].to_s)}"
       end
 
       def related_href(object, name)

@@ -119,7 +119,7 @@ module Castellan
       # @param id [String, nil]
       # @return [String] the URL of the collection, or of the record
       def location(env, id = nil)
-        "#{@frame.prefix(env)}#{@path}#{"/#{Rack::Utils.escape_path(id)}" if id}"
+        "#{@frame.prefix(env)}#{@path}#{"/#{ERB::Util.url_encode(id)}" if id}"
       end
 
       # @return [Hash{String => String}] Cache-Control and Vary of relationship linkage

@@ -62,7 +62,7 @@ module Castellan
         raise BadRequest.new(detail, pointer: pointer, title: "Invalid document")
       end
 
-      # Runs one request and remembers the records that its operations created, by type and local id.
+      # Runs one request and remembers the ids of the records that its operations created, by type and local id.
       class Run
         def initialize(app, env, viewer)
           @app = app
@@ -121,10 +121,16 @@ module Castellan
 
         # Later operations cannot name the record by its lid.
         def remove(writer, record)
-          id = writer.id_of(record)
+          created = locals(writer, record)
           writer.delete(record)
-          @local.delete_if { |(type, _), other| type == writer.definition.type && writer.id_of(other) == id }
+          @local = @local.except(*created)
           {}
+        end
+
+        # @return [Array<(String, String)>] type and lid of the record, if an operation before has created it
+        def locals(writer, record)
+          id = writer.id_of(record)
+          @local.select { |(type, _), other| type == writer.definition.type && other == id }.keys
         end
 
         def add(writer, target, operation, pointer)
@@ -132,18 +138,20 @@ module Castellan
           data = operation["data"]
           local = [data["type"], data["lid"]] if data.is_a?(Hash) && data["lid"]
           refuse("#{pointer}/data/lid", "an operation before has created a #{local.first} with this lid; choose another") if @local[local]
-          created = writer.create(data, "#{pointer}/data")
-          @local[local] = created if local
-          rendered(target, writer.id_of(created)).tap { |result| raise writer.unseen unless result["data"] }
+          id = writer.id_of(writer.create(data, "#{pointer}/data"))
+          @local[local] = id if local
+          rendered(target, id).tap { |result| raise writer.unseen unless result["data"] }
         end
 
         def update(writer, target, operation, pointer)
           record = record(writer, target, pointer)
           id = writer.id_of(record)
+          created = locals(writer, record)
           data = operation["data"]
-          data = { **data.except("lid"), "id" => id } if data.is_a?(Hash) && data.key?("lid") && @local[[data["type"],
-                                                                                                         data["lid"]]].equal?(record)
-          rendered(target, writer.id_of(writer.update(record, id, data, "#{pointer}/data")))
+          data = { **data.except("lid"), "id" => id } if data.is_a?(Hash) && created.include?([data["type"], data["lid"]])
+          id = writer.id_of(writer.update(record, id, data, "#{pointer}/data")) # an attribute may be the id
+          created.each { |local| @local[local] = id }
+          rendered(target, id)
         end
 
         def relate(writer, target, operation, pointer)
@@ -162,13 +170,11 @@ module Castellan
         end
 
         def record(writer, target, pointer)
-          return writer.find(target.id, pointer: pointer) if target.id
-
-          refuse(pointer, "the operation needs a ref or a href that names one resource") unless target.lid
-
-          @local[[writer.definition.type, target.lid]] ||
-            refuse(pointer,
-                   "no operation before has created a #{writer.definition.type} with the lid #{ClientText.shown(target.lid).inspect}", 404)
+          refuse(pointer, "the operation needs a ref or a href that names one resource") unless target.id || target.lid
+          id = target.id || @local[[writer.definition.type, target.lid]] ||
+               refuse(pointer, "no operation before has created a #{writer.definition.type} with the lid " \
+                               "#{ClientText.shown(target.lid).inspect}", 404)
+          writer.find(id, pointer: pointer)
         end
 
         def rendered(target, id)

@@ -24,7 +24,7 @@ module Castellan
         record = writer.visible(id) or absent(id)
         nothing unless @endpoint.relates?(viewer, id, relationship)
 
-        path = "#{@path}/#{Rack::Utils.escape_path(id)}/#{relationship.key}"
+        path = "#{@path}/#{ERB::Util.url_encode(id)}/#{relationship.key}"
         association = relationship.association_name
         return @endpoint.related(relationship.resource, path, writer.models.related(record, association), id).call(env, viewer, nil) \
           if relationship.to_many?

@@ -30,9 +30,10 @@ module Castellan
         Models::Type.new(serialized?(type) ? :serialized : type.type, array ? true : false, model.defined_enums[name]&.keys)
       end
 
-      # @return [Integer, nil] the most characters of a text column
+      # @return [Integer, nil] the most characters of a text column, or digits in front of the point of a decimal column
       def limit(name)
-        model.columns_hash[model.attribute_aliases.fetch(name.to_s, name.to_s)]&.limit
+        column = model.columns_hash[model.attribute_aliases.fetch(name.to_s, name.to_s)]
+        column&.type == :decimal ? column.precision&.-(column.scale.to_i) : column&.limit
       end
 
       # @return [Boolean] whether the column is the lock column of optimistic locking, which must not be NULL
@@ -82,7 +83,9 @@ module Castellan
 
       # @return [Boolean] false if the record is invalid, a callback aborted, or the database ignored the UPDATE
       def save(record)
-        record.save && !ignored?(record, :@_trigger_update_callback)
+        saved = record.save && !ignored?(record, :@_trigger_update_callback)
+        touch_now if saved && in_transaction?
+        saved
       end
 
       # @return [Boolean] false if a callback aborted, or the database ignored the DELETE
@@ -239,6 +242,14 @@ module Castellan
              ArgumentError
         record.errors.add(name, "is invalid")
         raise NotSaved, record
+      end
+
+      # ActiveRecord touches the records of `touch: true` in front of the COMMIT, but the response is rendered before, and
+      # must have their new columns and entity tag. Of several instances of one record, it touches the first.
+      def touch_now
+        late = connection.current_transaction.records.to_a.uniq.select { |one| one.persisted? && one.send(:has_defer_touch_attrs?) }
+        late.each { |one| one.send(:touch_deferred_attributes) }
+        touch_now if late.any? # their owners
       end
 
       # A trigger or row level security may make a statement change no row, without an error. A commit resets the variable.

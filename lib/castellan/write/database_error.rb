@@ -96,11 +96,14 @@ module Castellan
       # @param linked [Array<(String, String, Array<Object>)>] for each relationship that is written its name, JSON pointer
       #   and records
       # @param suspects [Array<String>] JSON pointers to the values that the database is likely to refuse
-      def initialize(models, members, linked = [], suspects = [])
+      # @param written [Array<String>] JSON pointers to what the request writes; of the columns of a constraint, the client
+      #   is told the last of these: a slug, not the account in which it is taken
+      def initialize(models, members, linked: [], suspects: [], written: [])
         @models = models
         @members = members
         @linked = linked
         @suspects = suspects
+        @written = written
       end
 
       # @param error [Exception]
@@ -114,7 +117,7 @@ module Castellan
         when :stale then problem(409, "the record was changed by another request; read it again", "Conflict")
         when :taken then problem(409, "is taken", "Conflict", pointer_of(error))
         when :referenced then referenced(error)
-        when :null then problem(422, "must not be null", "Invalid value", pointer_of(error))
+        when :null then null(pointer_of(error))
         when :refused then problem(422, "is refused by the database", "Invalid value", pointer_of(error) || suspect)
         when :forbidden then forbidden(error)
         when :read_only then problem(403, "the record is read-only", "Forbidden")
@@ -177,11 +180,21 @@ module Castellan
         problem(409, "the record is used by others, or names one that does not exist", "Conflict", nil)
       end
 
+      # A member that leaves a to-many relationship may need its owner.
+      def null(pointer)
+        return problem(422, "must not be null", "Invalid value", pointer) if pointer
+
+        key, pointer, = @linked.first if @linked.one?
+        text = "#{"#{key}: " if key}a column that the database requires would be empty"
+        problem(422, text, "Invalid value", pointer, named: true)
+      end
+
       # PostgreSQL does not name the column of a value that is too long, or that its type cannot read.
       def suspect = (@suspects.first if @suspects.one?)
 
       def pointer_of(error)
-        columns_of(error).filter_map { |column| @members[column] }.first
+        pointers = columns_of(error).filter_map { |column| @members[column] }
+        (pointers & @written).last || pointers.first
       end
 
       def driver_error(error)

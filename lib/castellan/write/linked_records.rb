@@ -11,8 +11,8 @@ module Castellan
       MOST = 1_000
 
       # @param scopes [Rows::ViewerScopes]
-      # @param local [Hash{Array(String, String) => Object}] records created earlier in the request, by type
-      #   and lid
+      # @param local [Hash{Array(String, String) => String}] ids of records created earlier in the request, by type
+      #   and lid. Records are read again, because other operations may have changed them
       def initialize(scopes, local = {})
         @scopes = scopes
         @local = local
@@ -65,8 +65,8 @@ module Castellan
         end
       end
 
-      # @return [Array(Resource::Definition, String, Symbol, String)] definition, id or lid, :id or :lid,
-      #   pointer
+      # @return [Array(Resource::Definition, String, Symbol, String, String)] definition, id (nil if unknown), "id" or
+      #   "lid", what the client wrote, pointer
       def identifier(relationship, data, pointer, mistakes)
         return refuse(mistakes, pointer, "must be a resource identifier, got #{Write.kind_of(data)}") unless data.is_a?(Hash)
 
@@ -75,19 +75,19 @@ module Castellan
         return refuse(mistakes, "#{pointer}/#{key}", "must not contain the character NUL") if data[key].include?("\0")
 
         definition = relationship.definitions.find { |one| one.type == data["type"] }
-        return [definition, data[key], key.to_sym, pointer] if definition
+        return [definition, key == "id" ? data[key] : @local[[definition.type, data[key]]], key, data[key], pointer] if definition
 
         types = relationship.definitions.map(&:type).join(" or ")
         refuse(mistakes, "#{pointer}/type", "must be #{types}, got #{ClientText.shown(data["type"]).inspect}", status: 422)
       end
 
       def find(relationship, identifiers, mistakes)
-        stored = identifiers.reject { |_, _, key, _| key == :lid }.group_by(&:first)
-        stored = stored.to_h { |definition, all| [definition, by_id(definition, all.map { |one| one[1] })] }
-        identifiers.map do |definition, id, key, pointer|
-          record = key == :lid ? @local[[definition.type, id]] : stored[definition][id]
+        stored = identifiers.group_by(&:first)
+        stored = stored.to_h { |definition, all| [definition, by_id(definition, all.filter_map { |one| one[1] })] }
+        identifiers.map do |definition, id, key, given, pointer|
+          record = stored[definition][id]
           record = nil if record && !of_type?(relationship, definition, record)
-          record || missing(mistakes, definition, id, key, pointer)
+          record || missing(mistakes, definition, given, key, pointer)
         end
       end
 

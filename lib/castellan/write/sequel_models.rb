@@ -32,7 +32,10 @@ module Castellan
       end
 
       def limit(name)
-        model.db_schema&.dig(name.to_sym, :max_length)
+        column = model.db_schema&.fetch(name.to_sym, nil) or return
+        return column[:max_length] unless column[:type] == :decimal
+
+        column[:db_type].scan(/\d+/).map(&:to_i).then { |precision, scale| precision&.-(scale.to_i) } # "numeric(8,2)"
       end
 
       def locks?(name)

@@ -17,8 +17,7 @@ module Castellan
       # @param resource [Class]
       # @param viewer [Object, nil]
       # @param scope [Object] a relation or dataset with the records that the viewer may write; :all for all
-      # @param local [Hash{Array(String, String) => Object}] records created earlier in the request, by type
-      #   and lid
+      # @param local [Hash{Array(String, String) => String}] see {LinkedRecords#initialize}
       def initialize(resource, viewer:, scope: :all, local: {})
         @resource = resource
         @definition = resource.definition
@@ -124,7 +123,9 @@ module Castellan
         return if error.is_a?(Transaction::Committed)
 
         long = too_long(prefix)
-        errors = DatabaseError.new(models, pointers(prefix), linked(prefix), long.any? ? long : @unread)
+        members = pointers(prefix)
+        errors = DatabaseError.new(models, members, linked: linked(prefix), suspects: long.any? ? long : @unread,
+                                                    written: members.values_at(*@values.keys.map(&:to_s)).compact)
         error.is_a?(NotSaved) ? errors.invalid(error.record) : errors.translate(error) || errors.unread(error, @unread)
       end
 
@@ -249,13 +250,16 @@ module Castellan
         end
       end
 
-      # @return [Array<String>] JSON pointers to texts that are longer than their column
+      # @return [Array<String>] JSON pointers to texts and decimal numbers that are longer than their column
       def too_long(prefix)
         definition.attributes.each_value.filter_map do |attribute|
           column = attribute.own_column || attribute.name
           value = @values[column]
-          limit = models.limit(column) if value.is_a?(String)
-          "#{prefix}/attributes/#{attribute.key}" if limit && value.size > limit
+          decimal = models.type(column).name == :decimal
+          next unless value.is_a?(String) || (decimal && value.is_a?(Numeric))
+
+          size = decimal ? BigDecimal(value.to_s, exception: false)&.exponent.to_i : value.size
+          "#{prefix}/attributes/#{attribute.key}" if size > (models.limit(column) || size)
         end
       end
 
