@@ -3,6 +3,7 @@
 require "test_helper"
 require "active_record"
 require "fileutils"
+require "rack/mock_request"
 require "sequel"
 require "tmpdir"
 
@@ -106,10 +107,54 @@ class ShardsTest < Minitest::Test
     forget(database)
   end
 
+  # The extension arbitrary_servers takes the options of a database instead of a name.
+  def test_a_server_that_is_not_listed_has_its_own_documents
+    database = Sequel.connect("sqlite:/", keep_reference: false, servers: {})
+    database.extension(:arbitrary_servers, :server_block)
+    resource = notices_of(database[:notices]) { cache :exact }
+    versions = Castellan::Versions::ExactVersions.new(database)
+    files = %w[one two].map { |name| { database: File.join(@directory, "arbitrary-#{name}") } }
+    files.each { |file| database.with_server(file) { versions.install(%w[notices]) } if fill(database, file) }
+    keeper = Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: versions)
+    2.times do
+      texts = files.map { |file| database.with_server(file) { resource.document(keeper: keeper).to_json } }
+      assert_equal(%w[one two], texts.map { |text| text[/arbitrary-(\w+)/, 1] })
+    end
+  ensure
+    self.class.send(:remove_const, :NoticesOfDatabase)
+    database&.disconnect
+  end
+
+  # An application may load the extension in development as well, where it has no replicas.
+  def test_a_database_without_servers_may_have_the_extension
+    database = Sequel.connect("sqlite:/", keep_reference: false)
+    database.extension(:server_block)
+    fill(database, nil)
+    resource = notices_of(Class.new(Sequel::Model(database[:notices]))) { writable :title }
+    client = Rack::MockRequest.new(Castellan.app { resource resource })
+    assert_includes client.get("/notices").body, "of default"
+    written = JSON.generate(data: { type: "notices", id: "1", attributes: { title: "written" } })
+    assert_equal 200, client.patch("/notices/1", :input => written, "CONTENT_TYPE" => "application/vnd.api+json").status
+    assert_includes database.with_server(:default) { resource.render }, "written"
+  ensure
+    self.class.send(:remove_const, :NoticesOfDatabase)
+    database&.disconnect
+  end
+
   private
 
   def on_two(&block) = Record.connected_to(shard: :two, role: :writing, &block)
   def title(keeper) = JSON.parse(NoticeResource.document(keeper: keeper).to_json)["data"][0]["attributes"]["title"]
+
+  def notices_of(rows, &declaration)
+    resource = self.class.const_set(:NoticesOfDatabase, Class.new(Castellan::Resource)) # without a name nothing is kept
+    resource.class_exec do
+      model rows
+      type "notices"
+      attributes :title
+    end
+    resource.tap { |one| one.class_exec(&declaration) }
+  end
 
   def fill(database, server)
     database.with_server(server || :default) do

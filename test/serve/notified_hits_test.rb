@@ -276,6 +276,17 @@ class NotifiedHitsOnSequelTest < Minitest::Test
     Sequel.application_timezone = nil
   end
 
+  def test_a_hit_takes_no_connection_of_the_pool
+    before = get
+    taken, over = Array.new(2) { Queue.new }
+    holders = Array.new(@db.pool.max_size) { Thread.new { @db.synchronize { [taken << true, over.pop] } } }
+    holders.each { taken.pop }
+    assert_equal before, get
+  ensure
+    over.close
+    holders.each(&:join)
+  end
+
   private
 
   def source = @db

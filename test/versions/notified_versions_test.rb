@@ -351,6 +351,27 @@ class NotifiedVersionsOnSequelTest < Minitest::Test
   end
 
   # Of which one may be behind.
+  # The extension arbitrary_servers takes servers that the database does not list.
+  def test_a_server_that_is_not_listed_has_its_own_versions
+    elsewhere = URI(Castellan::TestServers.postgres_url)
+    Sequel.connect(elsewhere.to_s, keep_reference: false) do |database|
+      database.create_table(:posts) { primary_key :id }
+      Castellan::Versions::ExactVersions.new(database).install(%w[posts])
+    end
+    database = Sequel.connect(@url, keep_reference: false, servers: {})
+    database.extension(:arbitrary_servers, :server_block)
+    versions = Castellan::Versions::NotifiedVersions.new(database, recheck: 3600)
+    eventually { versions.listening? }
+    there = ->(&block) { database.with_server({ database: elsewhere.path.delete("/"), port: elsewhere.port }, &block) }
+    seen = -> { [versions.current([dependency("posts")]), versions.exact.address] }
+    both = Array.new(2) { [seen.call, there.call(&seen)] }
+    assert_equal [both.first] * 2, both
+    assert_equal [2, 2], both.first.transpose.map { |column| column.compact.uniq.size }
+  ensure
+    versions&.close
+    database&.disconnect
+  end
+
   def test_with_several_servers_each_version_is_read
     database = Sequel.connect(@url, servers: { read_only: {} })
     notified = Castellan::Versions::NotifiedVersions.new(database)

@@ -12,10 +12,11 @@ module Castellan
     #   parent.loaded  # => Post or a superclass: the class that the line loads
     #   parent.walk    # => :posts, if the association of one record loaded them
     #   parent.also    # => more sites that loaded such records, if the first loaded too few
+    #   parent.join    # => true if a JOIN of the line loaded the associations of the path
     #
     # The path may consist of preloads, joins, and queries for one owner at a time.
     class Parents
-      Parent = Struct.new(:model, :site, :count, :path, :loaded, :also, :walk, keyword_init: true)
+      Parent = Struct.new(:model, :site, :count, :path, :loaded, :also, :walk, :join, keyword_init: true)
       # Records that a line loads: `path` leads from the class of the `preload` to `model`, and `names` are
       # the associations of `model` that are preloaded, too.
       Node = Struct.new(:preload, :model, :path, :names) do
@@ -104,7 +105,7 @@ module Castellan
       def preloaded(node)
         preload = node.preload
         root = @loads.find { |other| other.site == preload.site && fits?(other.model, preload.model) } unless preload.join
-        Parent.new(model: preload.model, site: preload.site, count: root&.count, path: node.path)
+        Parent.new(model: preload.model, site: preload.site, count: root&.count, path: node.path, join: preload.join)
       end
 
       def fits?(name, owner)

@@ -118,10 +118,7 @@ module Castellan
       end
 
       # @return [Array<Symbol>, nil] the servers of `with_server` for writes and reads; nil without several servers
-      def place
-        pool = database.pool
-        %i[default read_only].map { |server| pool.send(:pick_server, server) } if pool.respond_to?(:pick_server, true)
-      end
+      def place = (%i[default read_only].map { |server| database.pool.send(:pick_server, server) } if database.sharded?)
 
       # (see Adapter#within)
       def within(place, &block) = place && database.respond_to?(:with_server) ? database.with_server(*place, &block) : yield

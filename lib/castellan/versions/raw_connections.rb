@@ -223,7 +223,7 @@ module Castellan
 
         # @return [String] see {ActiveRecordConnections#address}; the search path is that of the options
         def address
-          server = @database.pool.send(:pick_server, :read_only) if @database.servers.size > 1 # that of `with_server`
+          server = @database.pool.send(:pick_server, :read_only) if @database.sharded? # that of `with_server`
           [*@database.opts.values_at(:host, :port, :database, :search_path), server].inspect
         end
 
@@ -237,15 +237,14 @@ module Castellan
         end
 
         # @return [String, nil] "", because Sequel cannot return the search path of a connection; nil in a
-        #   transaction, and if the database has several servers
-        def place = (HOME if @database.servers.size == 1 && !@database.in_transaction?)
+        #   transaction, and with `servers:`
+        def place = (HOME unless @database.sharded? || transaction?)
         alias place_by_default place
 
         # @return [Boolean] whether this thread holds no connection of the only server
         def none?
           pool = @database.pool
-          @database.servers.size == 1 && pool.respond_to?(:owned_connection, true) && pool.method(:owned_connection).arity == 1 &&
-            !pool.send(:owned_connection, ::Sequel.current)
+          !@database.sharded? && pool.respond_to?(:owned_connection, true) && !pool.send(:owned_connection, ::Sequel.current)
         end
 
         # @return [nil] {#with} is always needed

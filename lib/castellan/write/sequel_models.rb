@@ -185,10 +185,9 @@ module Castellan
 
       # Reads from the server of the transaction: :read_only does not show its changes.
       def on_one_server(&block)
-        pool = model.db.pool
-        return yield unless model.db.respond_to?(:with_server) && pool.respond_to?(:pick_server, true)
+        return yield unless model.db.respond_to?(:with_server) && model.db.sharded?
 
-        model.db.with_server(pool.send(:pick_server, :default), &block)
+        model.db.with_server(model.db.pool.send(:pick_server, :default), &block)
       end
 
       # Rolls back unless the block returns. Sequel would commit if `throw` leaves the block, and return nil after a

@@ -144,14 +144,15 @@ class SequelFixesTest < Minitest::Test
     end
   end
 
-  def test_associations_of_joined_records_are_loaded_from_their_root
-    graph = "World::Keeper.eager_graph(:animals).order(Sequel[:szoo_keepers][:id]).all.map do |keeper|"
-    work = unit(graph, "keeper.animals.map { |animal| animal.meals.map(&:id) }", "end")
+  # `eager(animals: :meals)` would read the animals again, without the condition of the JOIN.
+  def test_associations_of_joined_records_are_joined_as_well
+    graph = "World::Keeper.eager_graph(:animals).where(kind: 'SequelZoo::Lion').order(Sequel[:szoo_keepers][:id]).all.map do |keeper|"
+    work = unit(graph, "keeper.animals.map { |animal| animal.meals.map(&:id).sort }", "end")
     finding = only_finding(work)
     before = measured(work)
-    assert_match(/\Aadd \.eager\(animals: :meals\) where the keepers are loaded: \S+:2\z/, finding.fix)
-    applied = run_copy(work) { |copy| copy.lines[0] = copy.lines[0].sub("World::Keeper", "World::Keeper.eager(animals: :meals)") }
-    assert_equal [before.result, 3, []], [applied.result, applied.queries, applied.findings]
+    assert_match(/\Anest it in the \.eager_graph that loads the keepers, as \.eager_graph\(animals: :meals\): \S+:2\z/, finding.fix)
+    applied = run_copy(work) { |copy| copy.lines[0] = copy.lines[0].sub(":animals", "animals: :meals") }
+    assert_equal [before.result, 1, []], [applied.result, applied.queries, applied.findings]
     # The trial finds the animals that the JOIN loaded and queries the meals only.
     assert_predicate Castellan::Doctor.try(finding) { work.call }, :accepted?
   end

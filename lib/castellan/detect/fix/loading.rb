@@ -28,7 +28,7 @@ module Castellan
         end
 
         # @return [Boolean] whether the fix is a plain preload call, to which more associations can be added
-        def plain? = @parent.walk.nil? || active_record?
+        def plain? = active_record? || (@parent.walk.nil? && !joined?)
 
         # ActiveRecord preloads a through association with a scope wrongly, or not at all, if its source or
         # intermediate records are already loaded.
@@ -42,6 +42,8 @@ module Castellan
 
         def to_s
           return "add .#{call} where the #{parents} are loaded: #{places}#{last}" if plain?
+
+          return "nest it in the .eager_graph that loads the #{parents}, as .eager_graph(#{Preload.arguments(@tree)}): #{places}" if joined?
 
           # Sequel's association methods return arrays, which have no `eager`.
           "write .#{@parent.walk} { |dataset| dataset.#{call} } instead of .#{@parent.walk} where the #{parents} are loaded: #{places}"
@@ -81,6 +83,11 @@ module Castellan
           return " (behind the .eager that is there, or in its place)" if eager.all? { |call| call.arguments.all?(&:constant?) }
 
           " (in place of the .eager that is there; a block there stays: { block => … })"
+        end
+
+        # Sequel's `eager` would read the records of an `eager_graph` again, without the conditions and the order of the JOIN.
+        def joined?
+          @parent.join && !active_record? && enum_for(:steps).first(@parent.path.size).any? { |link| link&.to == :many }
         end
 
         # Follows the path from the loaded class. One class of a polymorphic association may lack the next

@@ -165,7 +165,7 @@ module Castellan
         # @!endgroup
 
         # (see Rows::Scopes#default_context)
-        def default_context = (true unless database.pool.respond_to?(:pick_server, true))
+        def default_context = (true unless database.sharded?)
 
         private
 
@@ -237,11 +237,9 @@ module Castellan
         def model? = model.is_a?(Class)
         def database = @dataset.db
 
-        # Returns the server for reads, which `with_server` changes for a block.
-        def surroundings
-          pool = database.pool
-          [(pool.send(:pick_server, :read_only) if pool.respond_to?(:pick_server, true))]
-        end
+        # Returns the server for reads, which `with_server` changes for a block: a name, or with the extension
+        # arbitrary_servers a Hash.
+        def surroundings = [(database.pool.send(:pick_server, :read_only).inspect if database.sharded?)]
 
         def value(sql) = database.fetch(sql).single_value
 
