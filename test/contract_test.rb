@@ -270,7 +270,11 @@ class ContractTest < Minitest::Test
     registry = -> { ActiveRecord::Scoping::ScopeRegistry.instance }
     relation = model.unscoped
     assert_nil registry.call.current_scope(model) || registry.call.global_current_scope(model)
-    relation.scoping { assert_same relation, registry.call.current_scope(model) }
+    relation.scoping do
+      assert_same relation, registry.call.current_scope(model)
+      assert_includes registry.call.instance_variable_get(:@current_scope).values, relation
+    end
+    assert_equal [true, false], [relation, relation.limit(1)].map(&:empty_scope?)
     relation.scoping(all_queries: true) do
       assert_same relation, registry.call.global_current_scope(model)
       assert_includes registry.call.instance_variable_get(:@global_current_scope).values, relation

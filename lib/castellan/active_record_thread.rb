@@ -40,6 +40,14 @@ module Castellan
       scopes ? scopes.instance_variable_get(:@global_current_scope)&.any? { |_model, scope| scope } || false : false
     end
 
+    # There, the associations of the model have no default scope.
+    # @return [Boolean] whether the thread is in a block of `unscoped` of any model
+    def unscoped?
+      state = ::ActiveSupport::IsolatedExecutionState.context.active_support_execution_state
+      scopes = state && state[SCOPES]
+      scopes ? scopes.instance_variable_get(:@current_scope)&.any? { |_model, scope| scope&.empty_scope? } || false : false
+    end
+
     # Clears the thread's query caches, between the reading of a version and of the rows that are cached under
     # it. A request that has read rows before another one changed them would else cache the old rows under the
     # new version.

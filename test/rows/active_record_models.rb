@@ -19,10 +19,16 @@ class VisibleRole < Base
   default_scope { where(hidden: false) }
 end
 
+class ChosenRole < Base
+  self.table_name = "roles"
+  default_scope { where(hidden: Thread.current[:hidden_roles] || false) }
+end
+
 class Assignment < Base
   belongs_to :user
   belongs_to :role
   belongs_to :visible_role, foreign_key: :role_id, optional: true
+  belongs_to :chosen_role, foreign_key: :role_id, optional: true
 end
 
 class Group < Base; end
@@ -48,6 +54,7 @@ class User < Base
   has_many :assignments
   has_many :roles, through: :assignments
   has_many :visible_roles, through: :assignments
+  has_many :chosen_roles, through: :assignments
   has_many :ranked_roles, -> { order("assignments.rank DESC") }, through: :assignments, source: :role
   has_many :distinct_roles, -> { distinct.order(title: :desc) }, through: :assignments, source: :role
   has_and_belongs_to_many :groups

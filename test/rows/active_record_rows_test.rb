@@ -139,6 +139,19 @@ module ActiveRecordRowsContract
     assert_equal users.map { |user| user.visible_roles.size }, after.map { |row| row["visible_roles"].size }
   end
 
+  def test_a_default_scope_is_that_of_the_thread
+    adapter = Castellan::Rows.for(models::User)
+    { visible_roles: models::VisibleRole.method(:unscoped), chosen_roles: ->(&block) { with_hidden_roles(&block) } }.each do |name, around|
+      plan = plan(user_resource(name, to_many: true))
+      sizes = -> { RowSetValues.new(plan, adapter.fetch(plan, models::User.order(:id))).to_a.map { |row| row[name.to_s].size } }
+      read = -> { [sizes.call, users.map { |user| user.public_send(name).size }, adapter.scopes.key(models::User.all, plan)] }
+      both = [read.call, around.call(&read), read.call]
+      both.each { |rows, records,| assert_equal records, rows }
+      assert_equal both.first, both.last
+      both.transpose.each { |outside, inside,| refute_equal outside, inside }
+    end
+  end
+
   def test_threads_share_an_adapter_and_a_plan
     resource = user_resource(:posts, to_many: true)
     plan = plan(resource)
@@ -254,12 +267,19 @@ module ActiveRecordRowsContract
 
   def test_the_cache_key_of_a_scope_contains_the_current_association_scopes
     scopes = Castellan::Rows.for(models::User).scopes
-    plan = plan(user_resource(:visible_roles, to_many: true))
+    plan = plan(user_resource(:chosen_roles, to_many: true))
     assert_includes scopes.key(models::User.all, plan), "hidden"
     refute_includes scopes.key(models::User.all), "hidden"
   end
 
   private
+
+  def with_hidden_roles
+    Thread.current[:hidden_roles] = true
+    yield
+  ensure
+    Thread.current[:hidden_roles] = nil
+  end
 
   # A model of users whose letters are in another database.
   def writer(letters)

@@ -38,6 +38,12 @@ module Castellan
       # @return [Boolean] whether a default scope, STI or a rewritten statement hides rows of the model's table
       def self.hides_rows?(model) = default_scope?(model) || model.finder_needs_type_condition? || rewritten?(model)
 
+      # @return [Boolean] whether the model's conditions are the same in every request: only constant default scopes
+      def self.fixed?(model)
+        ::ActiveRecord::Base.is_a?(model.method(:default_scope).owner) && !model.finder_needs_type_condition? && !rewritten?(model) &&
+          model.default_scopes.all? { |one| Association::ConstantScope.constant?(one.scope) }
+      end
+
       # A gem that replaces a method of relations, such as `build_arel`, may add what no value of a relation shows:
       # activerecord-multi-tenant adds the current tenant. Then only the SQL of a relation identifies its rows.
       # @return [Boolean]
@@ -182,7 +188,7 @@ module Castellan
       # @return [String] JSON text
       def json(value) = ::ActiveSupport::JSON.encode(value)
 
-      # Also differs inside `scoping(all_queries: true)`, where no reader of other requests can be used.
+      # Also differs inside `unscoped` and `scoping(all_queries: true)`, where no reader of other requests can be used.
       # (see Adapter#loaded_classes)
       def loaded_classes(plan)
         several = plan.derive(@several_classes) do
@@ -192,7 +198,7 @@ module Castellan
           [model, *models].uniq.select { |one| one.is_a?(Class) && one < ::ActiveRecord::Base && ActiveRecordRows.inherited?(one) }
         end
         loaded = several.empty? ? several : several.map { |one| one.descendants.size }
-        ActiveRecordThread.scoped_globally? ? [SCOPED, *loaded] : loaded
+        ActiveRecordThread.scoped_globally? || ActiveRecordThread.unscoped? ? [SCOPED, *loaded] : loaded
       end
 
       private

@@ -48,6 +48,7 @@ module Castellan
         @kept = {}.compare_by_identity
         plan.nodes.reverse_each { |node| NodeReader.new(node, @adapters.fetch(node), @kept, @models, @scopes).keep unless @models[node] }
         @kept.freeze
+        @parts = BoundedCache.new
         @alone = alone
         @statements = BoundedCache.new if @kept[plan.root]
         @whole = whole_reader
@@ -119,14 +120,17 @@ module Castellan
         Plan::RowSet::Pairs.new(found, 0, 1, 2)
       end
 
-      # Reads the columns and links that records have not loaded, by ids, in one statement.
-      # @param node [Plan::Node] a node with only these columns and links
+      # Reads columns and links that records have not loaded, by ids, in one statement.
+      # @param columns [Array<Integer>] positions in node.columns
+      # @param edges [Array<Integer>] positions in node.edges
       # @yieldparam links [Array<Object>] see {Plan::RowSet::Table}
       # @yieldparam coders [Array<Symbol, nil>]
-      def part(node, adapter, ids, reading)
-        reader = NodeReader.new(node, adapter, @kept, @models, @scopes, reading.scopes)
+      def part(node, columns, edges, ids, reading)
+        reader = @parts.fetch([node.object_id, columns, edges]) { kept_part(node, columns, edges) } ||
+                 part_reader(node, columns, edges, @kept, reading)
         rows = NOTHING
-        reading.add(Reading::Query.new(adapter, reader.by_ids_sql, ids) { |found| rows = found }) unless ids.empty?
+        query = Reading::Query.new(reader.adapter, reader.by_ids_sql, ids, reader.by_ids_kept?, reader.by_key?) { |found| rows = found }
+        reading.add(query) unless ids.empty?
         reading.run
         links = links(reader, rows, reading)
         reading.run
@@ -163,6 +167,20 @@ module Castellan
         retype = members || ->(index) { ComputedMembers.new(reader, coders, rows, viewer).retyped(index) }
         Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: coders, links: NOTHING, computed: members ? members.to_h : NONE,
                                 asides: members&.asides, retype: retype)
+      end
+
+      # @return [NodeReader, nil] nil if its SQL is not the same in every request
+      def kept_part(node, columns, edges)
+        kept = @kept.dup
+        reader = part_reader(node, columns, edges, kept)
+        reader.keep
+        reader if kept.key?(reader.node)
+      end
+
+      def part_reader(node, columns, edges, kept, reading = nil)
+        part = Plan::Node.new(definition: node.definition, path: node.path, members: [], edges: node.edges.values_at(*edges),
+                              columns: node.columns.values_at(0, *columns))
+        NodeReader.new(part, adapter_of(node), kept, @models, @scopes, reading&.scopes)
       end
 
       def alone

@@ -123,9 +123,7 @@ module Castellan
 
       def read_unloaded(links)
         unread = unread(links)
-        part = Plan::Node.new(definition: @node.definition, path: @node.path, members: [], edges: @node.edges.values_at(*unread),
-                              columns: [@node.columns.first, *@unloaded.map { |position, _| @node.columns[position] }])
-        @reader.part(part, @adapter, @ids.uniq, @reading) do |rows, found|
+        @reader.part(@node, @unloaded.map(&:first), unread, @ids.uniq, @reading) do |rows, found|
           @unloaded.each.with_index(1) { |(position, index), place| take(position, index, typed(position, aligned(rows, place))) }
           found = found.map { |link| link.is_a?(Plan::RowSet::InColumn) ? in_column(link, rows) : link }
           unread.each { |index| links[index] = found.shift }
@@ -214,7 +212,7 @@ module Castellan
           id = @node.definition.id_column
           association = @adapter.association(edge.relationship.association_name)
           association && id.is_a?(Symbol) && association.rows?(edge.relationship) && @instances.stored?(@records) &&
-            Link.reason(edge, @adapter, id).nil?
+            (@reader.kept?(edge) || Link.reason(edge, @adapter, id).nil?)
         end
 
         # Without include, the foreign key is the link, even if the related

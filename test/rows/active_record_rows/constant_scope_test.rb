@@ -28,6 +28,28 @@ class ConstantScopeTest < Minitest::Test
     end
   end
 
+  class Kept < ActiveRecord::Base
+    default_scope { where(deleted_at: nil) }
+    default_scope do
+      where(hidden: false).order(:id)
+    end
+    default_scope -> { where.not(id: 0) }
+  end
+
+  class Changing < ActiveRecord::Base
+    default_scope { where(tenant: Thread.current[:tenant]) }
+    default_scope { published }
+    default_scope do
+      where(at: ..Time.now)
+    end
+    default_scope Module.new { def self.call = nil }
+  end
+
+  def test_default_scopes_are_read_like_those_of_associations
+    assert_equal [true] * 3, Kept.default_scopes.map { |one| ConstantScope.constant?(one.scope) }
+    assert_empty Changing.default_scopes.select { |one| ConstantScope.constant?(one.scope) }
+  end
+
   # Rails wraps a scope without arguments; the wrapper's variable `scope` holds the block as written.
   def test_the_original_scope_is_found_in_the_wrapper_of_rails
     assert ConstantScope.constant?(Owner.reflect_on_association(:ordered).scope)

@@ -40,9 +40,11 @@ module Castellan
           statement(scope_of_owner.where(present))
         end
 
-        # @return [Boolean] whether the SQL is the same in every request: no
-        #   default scope, only constant scopes
-        def stable? = steady? { |scope| scope.nil? || ConstantScope.constant?(scope) }
+        # @return [Boolean] whether the SQL is the same in every request: all scopes are constant, default scopes as well
+        def stable?
+          !ActiveRecordThread.unscoped? &&
+            steady?(->(model) { !ActiveRecordRows.fixed?(model) }) { |scope| scope.nil? || ConstantScope.constant?(scope) }
+        end
 
         # @return [Boolean] whether the association is a has_many without :through
         def direct? = !@reflection.through_reflection? && macro == :has_many
@@ -134,7 +136,7 @@ module Castellan
           joined unless joined.table_name == model.table_name || @reflection.through_reflection.through_reflection?
         end
 
-        def unscoped? = steady?(&:nil?)
+        def unscoped? = steady?(ActiveRecordRows.method(:hides_rows?), &:nil?)
 
         def steps(reflection = @reflection)
           return [reflection] unless reflection.through_reflection?
@@ -142,10 +144,10 @@ module Castellan
           [reflection, *steps(reflection.through_reflection), *steps(reflection.source_reflection)]
         end
 
-        def steady?
+        def steady?(changes)
           return false if ActiveRecordThread.scoped_globally?
 
-          steps.all? { |step| yield(step.scope) && (step.polymorphic? || !ActiveRecordRows.hides_rows?(step.klass)) }
+          steps.all? { |step| yield(step.scope) && (step.polymorphic? || !changes.call(step.klass)) }
         end
 
         def single_key
@@ -188,38 +190,42 @@ module Castellan
 
         def scopes = steps.filter_map(&:scope)
 
-        # Detects association scopes whose SQL is the same in every request, so that it can be generated once.
+        # Detects scopes of associations and default scopes whose SQL is the same in every request, so that it can be
+        # generated once.
         #
         #   has_many :roles, -> { order(:id) }                       # constant
         #   has_many :roles, -> { where("sent_at < ?", Time.now) }   # evaluated in every request
+        #   default_scope { where(deleted_at: nil) }                 # constant
         #
-        # A scope is constant if its source is a `-> { … }` that calls only the query methods below, with
-        # literals. All others, and those in files that changed after this process started, are evaluated in
+        # A scope is constant if its source is a `-> { … }` or `default_scope { … }` that calls only the query methods
+        # below, with literals. All others, and those in files that changed after this process started, are evaluated in
         # every request, which costs microseconds.
         module ConstantScope
-          METHODS = %w[order reorder reverse_order where not rewhere limit distinct].freeze
+          METHODS = %w[order reorder reverse_order where not rewhere unscope limit distinct].freeze
           STRUCTURE = %i[method_add_arg call fcall vcall command arg_paren args_add_block bare_assoc_hash hash assoclist_from_args assoc_new
                          array symbol_literal symbol dyna_symbol string_literal string_concat string_content bodystmt void_stmt unary
                          var_ref -@ @int @float @tstring_content @label @period @op].freeze
+          START = /->|\bdefault_scope\s*(?=\{|do\b)/
+          END_OF_BLOCK = /\}|\bend\b/
           WRAPPER = "active_record/associations/builder/association.rb"
           STARTED = Time.now
-          # A lambda with more closing braces is evaluated in every request.
-          MOST_BRACES = 20
+          # A lambda with more closing braces and ends is evaluated in every request.
+          MOST_ENDS = 20
           RESULTS = BoundedCache.new(limit: 500)
-          private_constant :METHODS, :STRUCTURE, :WRAPPER, :STARTED, :MOST_BRACES, :RESULTS
+          private_constant :METHODS, :STRUCTURE, :START, :END_OF_BLOCK, :WRAPPER, :STARTED, :MOST_ENDS, :RESULTS
 
           module_function
 
-          # @param scope [Proc] the scope of an association's reflection
+          # @param scope [Proc, Object] the scope of an association's reflection, or a default scope
           # @return [Boolean]
           def constant?(scope)
-            path, line = written(scope).source_location
+            path, line = written(scope).source_location if scope.is_a?(Proc)
             return false unless path && File.file?(path) && File.mtime(path) < STARTED
 
             RESULTS.fetch([path, line]) do
               text = File.readlines(path).drop(line - 1)
-              starts = text.first.to_s.enum_for(:scan, "->").map { Regexp.last_match.begin(0) }
-              starts.any? && starts.all? { |start| harmless_lambda?(text.join[start..]) }
+              ends = text.first.to_s.enum_for(:scan, START).map { Regexp.last_match.end(0) }
+              ends.any? && ends.all? { |start| harmless_lambda?("->#{text.join[start..]}") }
             end
           end
 
@@ -232,9 +238,9 @@ module Castellan
             scope
           end
 
-          # The lambda ends at the first brace up to which Ruby can parse the text.
+          # The lambda ends at the first brace or `end` up to which Ruby can parse the text.
           def harmless_lambda?(text)
-            ends = text.enum_for(:scan, "}").lazy.map { Regexp.last_match.end(0) }.first(MOST_BRACES)
+            ends = text.enum_for(:scan, END_OF_BLOCK).lazy.map { Regexp.last_match.end(0) }.first(MOST_ENDS)
             ends.each do |last|
               _, ((type, _, body), *others) = Ripper.sexp(text[0...last])
               return type == :lambda && others.empty? && harmless?(body) if type
