@@ -407,6 +407,14 @@ class ContractTest < Minitest::Test
     database&.disconnect
   end
 
+  # With a name from Ruby 3.3 on.
+  def test_sequel_defines_readers_of_associations_in_a_module
+    model = Class.new(Sequel::Model(Sequel.mock[:things])) { many_to_one :thing, class: self }
+    owner = model.instance_method(:thing).owner
+    assert_same owner, model.instance_variable_get(:@overridable_methods_module)
+    assert owner.name.nil? || owner.name.end_with?("::@overridable_methods_module")
+  end
+
   def test_sequel_keeps_the_methods_of_an_enum_in_a_module
     database = Sequel.sqlite(test: false, keep_reference: false)
     database.create_table(:things) { Integer :state }

@@ -122,7 +122,7 @@ module Castellan
     # @return [String] the document's bytes, UTF-8
     # @raise [EncodingError] with the record and member, if a value cannot be written
     def to_json(*)
-      rendering.body
+      there { rendering.body }
     end
     alias to_s to_json
 
@@ -153,14 +153,14 @@ module Castellan
 
     # @return [Integer] 200, or 404 if the requested record does not exist
     def status
-      rendering.found? ? 200 : 404
+      there { rendering.found? } ? 200 : 404
     end
 
     # Returns the entity tag. It derives from the versions of the tables for cached documents,
     # without rendering; otherwise from the bytes.
     # @return [String] an entity tag (RFC 9110, section 8.8.3)
     def etag
-      rendering.etag
+      there { rendering.etag }
     end
 
     # @return [Hash] `{ etag:, public: }` for Rails' `stale?(**document.validators)`
@@ -207,6 +207,10 @@ module Castellan
     def explain
       rendering.explain
     end
+
+    private
+
+    def there(&block) = rendering.adapter.within(place, &block)
   end
 
   class << self

@@ -68,6 +68,20 @@ class ShardsTest < Minitest::Test
     assert_equal "of two", on_two { title(keeper) }
   end
 
+  # Otherwise bytes of one shard could be cached under the key of the other.
+  def test_a_document_is_written_on_the_shard_where_it_was_made
+    Notice.create!(title: "of one")
+    on_two { Notice.create!(title: "of two") }
+    keeper = Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: @versions)
+    [nil, keeper].each do |cache|
+      document, tagged = on_two { Array.new(2) { NoticeResource.document(keeper: cache) } }
+      etag = on_two { tagged.etag }
+      assert_equal [etag, 200], [document.etag, document.status]
+      [document, tagged].each { |one| assert_includes one.to_json, "of two" }
+      assert_equal ["of one", "of two"], [title(cache), on_two { title(cache) }]
+    end
+  end
+
   def test_a_body_in_a_role_without_a_database_raises_the_error_of_active_record
     document = NoticeResource.document
     error = assert_raises(ActiveRecord::ActiveRecordError) { ActiveRecord::Base.connected_to(role: :nowhere) { document.each { |_| nil } } }

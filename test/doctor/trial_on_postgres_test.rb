@@ -28,6 +28,8 @@ class TrialOnPostgresTest < Minitest::Test
   def setup
     needs :postgres
     url = Castellan::TestServers.postgres_url
+    @executor = ActiveRecord.async_query_executor
+    ActiveRecord.async_query_executor = :global_thread_pool
     Base.establish_connection(url)
     Base.connection.create_table(:trial_keepers)
     Base.connection.create_table(:trial_room_keys) { |table| table.belongs_to(:keeper) && table.integer(:door) }
@@ -42,6 +44,7 @@ class TrialOnPostgresTest < Minitest::Test
     Base.connection.drop_table(:trial_room_keys)
     Base.connection.drop_table(:trial_keepers)
     forget(Base)
+    ActiveRecord.async_query_executor = @executor
   end
 
   def test_writes_of_a_trial_are_rolled_back
@@ -54,6 +57,12 @@ class TrialOnPostgresTest < Minitest::Test
     assert_predicate trial, :accepted?, trial.to_s
     assert_equal 3, trial.before.queries - trial.after.queries
     assert_equal 2, RoomKey.where(door: 9).count # from the watched run
+  end
+
+  def test_records_of_load_async_are_preloaded
+    work = -> { RoomKey.order(:id).load_async.map { |key| key.keeper.id } }
+    trial = Castellan::Doctor.try(finding_of(&work), &work)
+    assert_equal [true, 5, 2], [trial.accepted?, trial.before.queries, trial.after.queries], trial.to_s
   end
 
   def test_a_failed_statement_in_a_trial_does_not_abort_the_outer_transaction

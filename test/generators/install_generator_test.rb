@@ -111,6 +111,12 @@ class InstallGeneratorTest < Minitest::Test
     end
   end
 
+  def test_a_wrong_declaration_is_named
+    with_app({ "app/resources/post_resource.rb" => CACHED.sub("cache :exact", "filter :titel\n  cache :exact") }) do |run, _dir|
+      assert_includes run.call("generate"), "PostResource filter titel: posts has no column titel (did you mean title?)"
+    end
+  end
+
   def test_tables_of_the_versions_of_per_viewer_values_are_included_with_their_column
     readings = "connection.create_table(:readings) { |t| t.integer :user_id } unless connection.table_exists?(:readings); " \
                "connection.create_table(:stars) { |t| t.integer :user_id } unless connection.table_exists?(:stars); generate"

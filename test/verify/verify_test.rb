@@ -89,6 +89,12 @@ module VerifyContract
     assert_predicate reading(:Article, :title, change) { Castellan.verify { long.render } }, :same?
   end
 
+  def test_the_queries_of_a_verification_are_not_the_applications
+    render = -> { long.render(include: "author") }
+    plain, verified = [render, -> { Castellan.verify { render.call } }].map { |work| Castellan::Detect.watch(&work).map(&:count) }
+    assert_equal plain, verified
+  end
+
   def test_a_reader_that_renders_a_document_does_not_recurse
     look = ->(title) { long.render(fields: { articles: "position" }) && title }
     result = reading(:Article, :title, look) { Castellan.verify { long.render } }

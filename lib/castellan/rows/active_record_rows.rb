@@ -232,7 +232,7 @@ module Castellan
         return if current == path
 
         raise ConfigurationError, "a document was made with the search path #{path.inspect} and is read with #{current.inspect}: a Rack " \
-                                  "body is read after the middleware that switches tenants has ended; write document.to_json instead"
+                                  "body is read after the middleware that switches tenants has ended; write document.to_json before that"
       end
     end
   end

@@ -125,7 +125,7 @@ module Castellan
         return false unless adapter.model.method_defined?(method)
 
         owner = adapter.model.instance_method(method).owner
-        !owner.is_a?(Class) && (owner.name.nil? || owner.name.end_with?("GeneratedAssociationMethods"))
+        !owner.is_a?(Class) && (owner.name.nil? || owner.name.end_with?("GeneratedAssociationMethods", "@overridable_methods_module"))
       end
 
       def declare

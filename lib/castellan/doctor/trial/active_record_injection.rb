@@ -14,7 +14,8 @@ module Castellan
         module Relations
           def load(&block)
             injection = Injection.current
-            return super if injection.nil? || loaded? || scheduled?
+            return super if injection.nil? || (loaded? && !scheduled?)
+            return ActiveRecordInjection.scheduled(injection, self) { super } if scheduled?
 
             records = ActiveRecordInjection.chosen(self) || ActiveRecordInjection.preloaded(injection, self, &block)
             return super unless records
@@ -52,6 +53,14 @@ module Castellan
 
             association = relation.proxy_association
             injection.chosen(association.owner, association.reflection.name)
+          end
+
+          # Preloads for a relation whose statement `load_async` has sent.
+          # @return [ActiveRecord::Relation]
+          def scheduled(injection, relation, &block)
+            injection.loading(&block)
+            injection.preload(self, relation.records, injection.preloads(relation.klass))
+            relation
           end
 
           # Loads a copy of the relation, with the preloads after the application's own.

@@ -91,7 +91,7 @@ module Castellan
         tables + [nil, *resource.definition.relationships.keys].flat_map { |name| tables_with(resource, name) }
       rescue StandardError => error # a scope may need a viewer, who is not known here
         say_status("versions", "#{resource.name} raises #{error.class} without a viewer: also add the tables that " \
-                               "`#{resource.name}.document(viewer: viewer).explain` names", :yellow)
+                               "`#{resource.name}.document(viewer: viewer).explain` names (#{error.message})", :yellow)
         [resource.declarations.model.table_name, *tables]
       end
 
