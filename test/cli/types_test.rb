@@ -13,14 +13,25 @@ class TypesTest < Minitest::Test
     require "castellan"
     DB = Sequel.sqlite
     DB.create_table(:people) { primary_key :id; String :name }
-    DB.create_table(:posts) { primary_key :id; String :title; Integer :rating; foreign_key :person_id, :people }
+    DB.create_table(:posts) { primary_key :id; String :title, null: false; Integer :rating; foreign_key :person_id, :people }
     class Person < Sequel::Model; end
     class Post < Sequel::Model; many_to_one :person; end
-    class PersonResource < Castellan::Resource
+    class ApiResource < Castellan::Resource
+      page size: 10
+    end
+    class PersonResource < ApiResource
       model Person
       type "people"
       attributes :name
       key_transform :dash
+    end
+    class DocumentResource < Castellan::Resource
+      model Post
+      type "documents"
+      attributes :title
+    end
+    class RecordResource < DocumentResource
+      type "records"
     end
     class PostResource < Castellan::Resource
       model Post
@@ -38,6 +49,9 @@ class TypesTest < Minitest::Test
     const created: NewPost = { type: "posts", attributes: { title: "New" }, relationships: { person: { data: { type: "people", id: "1" } } } };
     const changed: PostChanges = { type: "posts", id: "1", attributes: { rating: null } };
     export const read = (document: Document<Post[], Person>): (string | null | undefined)[] => document.data.map((post) => post.attributes?.title);
+    export const title = (post: Post): string => post.attributes?.title ?? "";
+    export const link = (post: Post): unknown => post.relationships?.person?.links?.related;
+    export const version = (document: Document<Post>): string | undefined => document.jsonapi?.version;
     // @ts-expect-error rating is a number
     const wrong: PostChanges = { type: "posts", id: "1", attributes: { rating: "five" } };
     // @ts-expect-error rating cannot be chosen for a new post
@@ -65,9 +79,10 @@ class TypesTest < Minitest::Test
         };
       }
     TS
-    assert_includes output, "    rating?: number | null;\n    loud?: unknown;\n"
-    assert_includes output, "export type Resource = Person | Post;\n"
+    assert_includes output, "    title?: string;\n    rating?: number | null;\n    loud?: unknown;\n"
+    assert_includes output, "export type Resource = DocumentResource | Person | Post | RecordResource;\n"
     refute_includes output, "NewPerson"
+    refute_includes output, "export interface Api "
   end
 
   def test_what_the_application_prints_is_no_part_of_the_types

@@ -360,6 +360,23 @@ module AppContract
     assert_equal 406, get("/plain", "HTTP_ACCEPT" => "application/vnd.api+json").first.status
   end
 
+  def test_linkage_and_related_records_of_the_nested_format_are_sent_as_json
+    models = library.models
+    author = Class.new(models::AuthorResource) { format :nested }
+    articles = Class.new(models::ArticleResource) do
+      format :nested
+      belongs_to :author, resource: author
+    end
+    @app = build { resource articles, at: "plain" }
+    json = { "HTTP_ACCEPT" => "application/json" }
+    response, document = get("/plain/1/relationships/author", **json)
+    assert_equal ["application/json", { "type" => "authors", "id" => "2" }], [response["content-type"][/[^;]+/], document["data"]]
+    assert_equal [200, "Grace"], get("/plain/1/author", **json).then { |sent, read| [sent.status, read["name"]] }
+    library.run("UPDATE articles SET author_id = NULL WHERE id = 1")
+    response, = get("/plain/1/author", **json)
+    assert_equal [200, "null", "application/json"], [response.status, response.body, response["content-type"]]
+  end
+
   def test_errors_in_the_application_raise_when_it_is_built
     models = library.models
     {

@@ -43,9 +43,51 @@ module OpenApiContract
 
   def test_types_are_those_of_the_columns
     attributes = describe["components"]["schemas"]["posts"]["properties"]["attributes"]["properties"]
-    assert_equal [{ "type" => %w[string null] }, { "type" => %w[integer null] }, { "type" => %w[boolean null] },
+    assert_equal [{ "type" => "string" }, { "type" => %w[integer null] }, { "type" => %w[boolean null] },
                   { "type" => %w[string null], "format" => "date" }, { "type" => %w[string null], "format" => "date-time" }, {}],
                  attributes.values_at("title", "rating", "pinned", "published_on", "published_at", "writer_name")
+  end
+
+  def test_related_records_have_the_parameters_of_their_type
+    models = journal.models
+    app = Castellan.app do
+      openapi
+      resource Class.new(models::WriterResource) { has_many :posts, resource: Class.new(models::PostResource) { key_transform :dash } }
+    end
+    client = Rack::MockRequest.new(app)
+    found = JSON.parse(client.get("/openapi.json").body)["paths"]["/writers/{id}/posts"]["get"]["parameters"]
+    assert_equal %w[fields[posts] include sort page[number] page[size]], found.map { |one| one["name"] }
+    assert_equal 200, client.get("/writers/1/posts?fields[posts]=writer-name&include=writer&sort=-title&page[size]=50").status
+  end
+
+  def test_every_operation_has_a_schema_for_other_errors
+    document = describe
+    operations = document["paths"].each_value.flat_map { |path| path.except("parameters").values }
+    assert_equal [{ "$ref" => "#/components/responses/Error" }], operations.map { |one| one["responses"]["default"] }.uniq
+    linkage = document["paths"]["/posts/{id}/relationships/tags"]["patch"]["responses"]
+    assert_equal [%w[200 204], 406], [linkage.keys.grep(/2../).sort, call("/posts", "HTTP_ACCEPT" => "image/png").status]
+  end
+
+  def test_included_records_and_links_have_schemas
+    schemas = describe["components"]["schemas"]
+    read = schemas.keys.grep_v(/\.|error|included/)
+    assert_equal read, schemas["included"]["anyOf"].map { |one| one["$ref"].delete_prefix("#/components/schemas/") }
+    assert_equal %w[data links meta], schemas["posts"]["properties"]["relationships"]["properties"]["writer"]["properties"].keys
+    assert_equal({ "type" => %w[string object null] }, schemas["posts"]["properties"]["links"]["additionalProperties"])
+  end
+
+  def test_names_of_filters_and_orders_are_those_of_the_members
+    models = journal.models
+    posts = Class.new(models::PostResource) do
+      key_transform :camel_lower
+      filter :published_on
+      sort :published_on
+    end
+    client = Rack::MockRequest.new(Castellan.app { openapi and resource posts })
+    found = JSON.parse(client.get("/openapi.json").body)["paths"]["/posts"]["get"]["parameters"]
+    assert_includes found.map { |one| one["name"] }, "filter[publishedOn]"
+    assert_includes found.find { |one| one["name"] == "sort" }["schema"]["items"]["enum"], "-publishedOn"
+    assert_equal 200, client.get("/posts?filter[publishedOn]=2026-01-31&sort=-publishedOn").status
   end
 
   def test_pages_by_number_and_by_cursor_have_their_own_parameters

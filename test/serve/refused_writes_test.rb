@@ -349,10 +349,11 @@ class PostgresRefusedWritesTest < Minitest::Test
 
   def setup
     needs :postgres
-    Base.establish_connection(Castellan::TestServers.postgres_url)
+    @url = Castellan::TestServers.postgres_url
+    Base.establish_connection(@url)
     Base.connection.execute(<<~SQL)
       CREATE TYPE mood AS ENUM ('sad', 'ok');
-      CREATE TABLE events (id serial PRIMARY KEY, name varchar(5), at timestamptz, mood mood);
+      CREATE TABLE events (id serial PRIMARY KEY, name varchar(5), at timestamptz, mood mood, fee numeric(5, 2));
       CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN IF NEW.name = 'bad' THEN RAISE EXCEPTION 'no'; END IF; RETURN NEW; END $$;
       CREATE TRIGGER refuse BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION refuse();
@@ -368,29 +369,42 @@ class PostgresRefusedWritesTest < Minitest::Test
     wanted = [[{ name: "bad" }, nil, "the record is refused by the database"],
               [{ name: "longer", mood: "ok" }, "/data/attributes/name", "name is refused by the database"],
               [{ name: "short", mood: "odd" }, "/data/attributes/mood", "mood is refused by the database"],
+              [{ name: "short", fee: 1_000 }, "/data/attributes/fee", "fee is refused by the database"],
+              [{ name: "short", fee: "-1000.5" }, "/data/attributes/fee", "fee is refused by the database"],
               [{ at: "2026-02-30" }, "/data/attributes/at",
                "at must be a string with a time, such as \"2026-01-31T12:00:00Z\", got \"2026-02-30\""]]
     wanted.each { |values, *rest| assert_equal [422, *rest], post(values), values.inspect }
     assert_equal 0, Event.count
-    assert_equal 201, post({ at: "2026-02-28T01:00:00+02:00", name: "five5" }).first
+    assert_equal 201, post({ at: "2026-02-28T01:00:00+02:00", name: "five5", fee: "999.99" }).first
+  end
+
+  def test_a_number_that_sequel_cannot_write_is_named
+    event = Class.new(Sequel::Model(Sequel.connect(@url)[:events]))
+    @app = app(event)
+    assert_equal [422, "/data/attributes/fee", "fee is refused by the database"], post({ name: "short", fee: 1_000 })
+    assert_equal 201, post({ fee: 999 }).first
+  ensure
+    event&.db&.disconnect
   end
 
   private
 
   def post(values)
-    @app ||= begin
-      events = Class.new(Castellan::Resource) do
-        model Event
-        type "events"
-        attributes :name, :at, :mood
-        writable :name, :at, :mood
-      end
-      Castellan.app { resource events }
-    end
+    @app ||= app(Event)
     body = JSON.generate(data: { type: "events", attributes: values })
     response = Rack::MockRequest.new(@app).post("/events", input: body, "CONTENT_TYPE" => "application/vnd.api+json")
     error = JSON.parse(response.body).fetch("errors", [{}]).first
     [response.status, error.dig("source", "pointer"), error["detail"]]
+  end
+
+  def app(event)
+    events = Class.new(Castellan::Resource) do
+      model event
+      type "events"
+      attributes :name, :at, :mood, :fee
+      writable :name, :at, :mood, :fee
+    end
+    Castellan.app { resource events }
   end
 end
 

@@ -205,6 +205,21 @@ module SeveralTablesContract
     assert_bad_parameter "include", "/activities?include=owner"
   end
 
+  def test_an_attribute_may_have_the_name_of_a_relationship_of_another_type
+    notes = @board::NoteResource
+    issues = Class.new(@board::IssueResource) { attribute(:pictures, columns: %i[title]) { |row| "of #{row.title}" } }
+    @app = serve do |_models|
+      resource(Class.new(Castellan::Resource) do
+        type "mixed"
+        types issues, notes
+        sort default: "-made_on"
+      end)
+    end
+    response, document = get("/mixed?include=pictures")
+    assert_equal [200, %w[p-1 p-2]], [response.status, document["included"].map { |one| one["id"] }.sort]
+    assert_includes document["data"].map { |one| one["attributes"]["pictures"] }, "of Tenth"
+  end
+
   def test_a_viewer_sees_what_each_type_shows
     assert_equal ALL - [%w[issues 10]], identifiers(get("/feeds?page[size]=50", HTTP_AUTHORIZATION: "1").last["data"])
     assert_equal 8, get("/activities", HTTP_AUTHORIZATION: "1").last["meta"]["total"]

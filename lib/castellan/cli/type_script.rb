@@ -18,6 +18,7 @@ module Castellan
           included?: Included[];
           links?: Record<string, string | null>;
           meta?: Record<string, unknown>;
+          jsonapi?: { version?: string; meta?: Record<string, unknown> };
         }
 
         export interface ErrorDocument {
@@ -27,11 +28,14 @@ module Castellan
             title?: string;
             detail?: string;
             source?: { pointer?: string; parameter?: string; header?: string };
+            links?: Record<string, unknown>;
+            meta?: Record<string, unknown>;
           }[];
         }
       TS
       WORD = /\A[A-Za-z_$][\w$]*\z/
-      private_constant :HEAD, :WORD
+      TAKEN = %w[Document ErrorDocument Resource Record].freeze
+      private_constant :HEAD, :WORD, :TAKEN
 
       def initialize(definitions)
         @definitions = definitions
@@ -50,7 +54,12 @@ module Castellan
         "export type #{name} = #{definitions.map { |definition| name(definition) }.join(" | ")};"
       end
 
-      def name(definition) = definition.name.delete_suffix("Resource").gsub("::", "")
+      # `DocumentResource` keeps its name, because `Document` is another type.
+      def name(definition)
+        name = definition.name.gsub("::", "")
+        short = name.delete_suffix("Resource")
+        TAKEN.include?(short) ? name : short
+      end
 
       def interfaces(definition)
         name = name(definition)

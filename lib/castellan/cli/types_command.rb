@@ -30,11 +30,14 @@ module Castellan
       def print_types(file)
         Rails.application.eager_load! if Doctor::Application.boot(file, environment: @environment).rails?
         resources = Resource.subclasses.flat_map { |resource| [resource, *resource.descendants] } # loaded with the first subclass
-        definitions = resources.select(&:name).sort_by(&:name).map(&:definition)
+        definitions = resources.select(&:name).sort_by(&:name).map(&:definition).reject { |definition| base?(definition) }
         raise Castellan::Error, "the application has no resources" if definitions.empty?
 
         @out.puts TypeScript.new(definitions).to_s
       end
+
+      # A class such as ApiResource, from which others inherit.
+      def base?(definition) = definition.model.nil? && definition.members.empty? && !definition.several_types?
     end
   end
 end

@@ -336,9 +336,10 @@ module Castellan
       end
 
       def shape_below(definition, name, tree)
-        return "" unless tree.key?(name)
+        relationship = definition.relationships[name] if tree.key?(name)
+        return "" unless relationship # an attribute may have the name of another type's relationship
 
-        "{#{definition.relationships[name].definitions.map { |related| shape_of(related, tree[name]) }.join("|")}}"
+        "{#{relationship.definitions.map { |related| shape_of(related, tree[name]) }.join("|")}}"
       end
 
       def quoted(name) = Parameter.shown(name).inspect

@@ -2,6 +2,7 @@
 
 require "digest/sha2"
 require "json"
+require_relative "schemas"
 
 module Castellan
   module Serve
@@ -21,17 +22,19 @@ module Castellan
         "type" => "object", "required" => ["errors"], "properties" => { "errors" => { "type" => "array", "items" => {
           "type" => "object", "properties" => {
             "status" => { "type" => "string" }, "title" => { "type" => "string" }, "detail" => { "type" => "string" },
-            "code" => { "type" => "string" }, "source" => { "type" => "object" }
+            "code" => { "type" => "string" }, "links" => Schemas::LINKS, "meta" => Schemas::OBJECT,
+            "source" => { "type" => "object", "properties" => %w[pointer parameter header].to_h { |name| [name, { "type" => "string" }] } }
           }
         } } }
       }.freeze
       PROBLEMS = {
         "BadRequest" => "The request is malformed, or asks for what is not declared.", "Unauthorized" => "A valid token is needed.",
         "Forbidden" => "The viewer may not do this.", "NotFound" => "There is no such resource.",
-        "Conflict" => "The request conflicts with what is stored.", "Unprocessable" => "A value is not valid."
+        "Conflict" => "The request conflicts with what is stored.", "Unprocessable" => "A value is not valid.",
+        "Error" => "Any other error, such as 406, 415, 429 or 503."
       }.freeze
       STATUSES = { "400" => "BadRequest", "401" => "Unauthorized", "403" => "Forbidden", "404" => "NotFound", "409" => "Conflict",
-                   "422" => "Unprocessable" }.freeze
+                   "422" => "Unprocessable", "default" => "Error" }.freeze
       PLAIN = /[^A-Za-z0-9._-]/
       private_constant :Mounted, :PARAMETERS, :ERROR, :PROBLEMS, :STATUSES, :PLAIN
 
@@ -109,7 +112,8 @@ module Castellan
         end
 
         def components
-          schemas = { "error" => ERROR }
+          included = @names.each_value.map { |name| { "$ref" => "#/components/schemas/#{name}" } }
+          schemas = { "error" => ERROR, "included" => { "anyOf" => included } }
           @definitions.each do |definition|
             schemas[@names[definition]] = @schemas.read(definition)
             Resource::Writing::ACTIONS.each do |action|
@@ -160,7 +164,7 @@ module Castellan
 
         # @return [Array<Resource::Relationship>] without those that the fixed parameters of the endpoint leave out
         def served(one)
-          relationships(one.definition).select { |relationship| one.endpoint.serves?(relationship.key, @viewer) }
+          relationships(one.definition).select { |relationship| one.endpoint.nil? || one.endpoint.serves?(relationship.key, @viewer) }
         end
 
         def written(name, one, action, status)
@@ -172,10 +176,7 @@ module Castellan
         def related(paths, one, relationship)
           path = "#{one.path}/{id}"
           if relationship.related?
-            data = relationship.to_many? ? many(relationship.resource.definition) : document(one_of(relationship))
-            paths["#{path}/#{relationship.key}"] = {
-              "parameters" => [id], "get" => operation("related", one, relationship: relationship, ok: ["200", data], problems: %w[400 404])
-            }
+            paths["#{path}/#{relationship.key}"] = { "parameters" => [id], "get" => listed(one, relationship) }
           end
           linkage = document(@schemas.linkage(relationship))
           paths["#{path}/relationships/#{relationship.key}"] = {
@@ -184,34 +185,44 @@ module Castellan
           }
         end
 
+        # A client does not know which of several types a related record has, and what it may ask for.
+        def listed(one, relationship)
+          data = relationship.to_many? ? many(relationship.resource.definition) : document(one_of(relationship))
+          asked = relationship.definitions.one? || relationship.to_many?
+          parameters = asked ? query(Mounted.new(nil, relationship.resource.definition), list: relationship.to_many?) : @own
+          operation("related", one, relationship: relationship, parameters: parameters, ok: ["200", data], problems: %w[400 404],
+                                    type: Document::MEDIA_TYPES.fetch(relationship.resource.definition.document_format))
+        end
+
         def changes(one, relationship, linkage)
           return {} if one.definition.written_as.none? { |type| @schemas.writable(type, :update).include?(relationship.name) }
 
-          (relationship.to_many? ? %w[PATCH POST DELETE] : %w[PATCH]).to_h do |method|
-            [method.downcase, operation("#{method.downcase}_linkage", one, relationship: relationship, body: linkage, ok: ["204"],
-                                                                           problems: %w[400 403 404 409 422])]
+          (relationship.to_many? ? %w[patch post delete] : %w[patch]).to_h do |method|
+            [method, operation("#{method}_linkage", one, relationship: relationship, body: linkage, ok: ["200", linkage], empty: true,
+                                                         problems: %w[400 403 404 409 422])]
           end
         end
 
-        def operation(name, one, ok:, problems:, parameters: [], body: nil, relationship: nil)
+        def operation(name, one, ok:, problems:, parameters: [], body: nil, relationship: nil, empty: false, type: one.endpoint.media_type)
           status, schema = ok
-          type = relationship ? HTTP::Negotiation::JSON_API : one.endpoint.media_type
-          schema &&= {} unless type == HTTP::Negotiation::JSON_API # the nested format has no schema
+          # The nested format has no schema; linkage has that of JSON:API.
+          schema &&= {} unless type == HTTP::Negotiation::JSON_API || (relationship && name != "related")
           content = schema ? response("Success", schema, type) : { "description" => "Success" }
           { "operationId" => [name, one.path.delete_prefix("/").gsub(PLAIN, "_"), relationship&.key].compact.join("-"),
             "tags" => [one.definition.type], **(parameters.empty? ? {} : { "parameters" => parameters }),
             **(body ? { "requestBody" => { "required" => true, "content" => content(body, type) } } : {}),
-            "responses" => { status => content, **problems(problems) } }
+            "responses" => { status => content, **(empty ? { "204" => { "description" => "Success" } } : {}), **problems(problems) } }
         end
 
         def problems(codes)
-          [*codes, *("401" if @authenticated)].sort.to_h { |code| [code, { "$ref" => "#/components/responses/#{STATUSES.fetch(code)}" }] }
+          codes = [*codes, *("401" if @authenticated), "default"].sort
+          codes.to_h { |code| [code, { "$ref" => "#/components/responses/#{STATUSES.fetch(code)}" }] }
         end
 
         def operations
           body = { "type" => "object", "required" => ["atomic:operations"],
-                   "properties" => { "atomic:operations" => { "type" => "array", "items" => { "type" => "object" } } } }
-          result = { "type" => "object", "properties" => { "atomic:results" => { "type" => "array", "items" => { "type" => "object" } } } }
+                   "properties" => { "atomic:operations" => { "type" => "array", "items" => Schemas::OBJECT } } }
+          result = { "type" => "object", "properties" => { "atomic:results" => { "type" => "array", "items" => Schemas::OBJECT } } }
           { "operationId" => "operations",
             "requestBody" => { "required" => true, "content" => { Operations::MEDIA_TYPE => { "schema" => body } } },
             "responses" => { "200" => { "description" => "Success", "content" => { Operations::MEDIA_TYPE => { "schema" => result } } },
@@ -221,17 +232,19 @@ module Castellan
         def query(one, list:)
           definition = one.definition
           hidden = definition.own_hidden_from(@viewer)
-          include = one.endpoint.fixes?(:include) ? [] : served(one).select(&:includable?).map(&:key)
-          found = [*@own, *(definition.written_as.map { |type| fields(type) } unless one.endpoint.fixes?(:fields))]
+          include = one.endpoint&.fixes?(:include) ? [] : served(one).select(&:includable?).map(&:key)
+          found = [*@own, *(definition.written_as.map { |type| fields(type) } unless one.endpoint&.fixes?(:fields))]
           found << parameter("include", { "type" => "string" }, "Paths of #{include.join(", ")}") if include.any?
           return found unless list
 
-          sorts = definition.open_sorts(hidden).flat_map { |name| [name, "-#{name}"] }
+          sorts = definition.open_sorts(hidden).map { |name| named(definition, name) }.flat_map { |name| [name, "-#{name}"] }
           found << names_of("sort", sorts) if sorts.any?
-          found.concat(definition.filters.slice(*definition.open_filters(hidden)).map { |name, by| filter(name, by) })
+          found.concat(definition.filters.slice(*definition.open_filters(hidden)).map { |name, by| filter(named(definition, name), by) })
           found.concat(pages(definition.paging)) if definition.paging
           found
         end
+
+        def named(definition, name) = Resource::KeyTransform.call(name, definition.transform)
 
         def fields(type)
           members = [*@schemas.visible(type, type.attributes), *@schemas.visible(type, type.relationships)].map(&:key)
@@ -281,8 +294,8 @@ module Castellan
 
         def document(data)
           { "type" => "object", "required" => ["data"], "properties" => {
-            "data" => data, "included" => { "type" => "array", "items" => { "type" => "object" } },
-            "links" => { "type" => "object" }, "meta" => { "type" => "object" }
+            "data" => data, "included" => { "type" => "array", "items" => { "$ref" => "#/components/schemas/included" } },
+            "links" => Schemas::LINKS, "meta" => Schemas::OBJECT
           } }
         end
 

@@ -57,9 +57,10 @@ module Castellan
         found = seen(env, viewer, definition, @endpoint.related(definition.resource, path, :all, id), record) if definition
         return found if found
 
-        @endpoint.negotiate(env)
-        @endpoint.related(relationship.resource, path, :all, id).check_query(env) if relationship.definitions.one?
-        respond(env, "data" => nil)
+        endpoint = @endpoint.related(relationship.resource, path, :all, id)
+        endpoint.negotiate(env)
+        endpoint.check_query(env) if relationship.definitions.one?
+        respond(env, endpoint.media_type == HTTP::Negotiation::JSON_API ? { "data" => nil } : nil, endpoint.media_type)
       end
 
       # @return [Array, nil] nil if the viewer may not see the record
@@ -78,13 +79,13 @@ module Castellan
         found || definitions.find { |definition| !definition.model.is_a?(Class) }
       end
 
-      def respond(env, document)
+      def respond(env, document, type = @endpoint.media_type)
         body = JSON.generate(document)
         etag = Document::Rendering.digest(body)
         headers = { "etag" => etag, **@endpoint.policy }
         return [304, headers, []] if HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) == :not_modified
 
-        [200, headers.merge("content-type" => HTTP::Negotiation::JSON_API, "content-length" => body.bytesize.to_s), [body]]
+        [200, headers.merge("content-type" => type, "content-length" => body.bytesize.to_s), [body]]
       end
 
       def nothing

@@ -18,6 +18,9 @@ module Castellan
         time: { "type" => "string" }
       }.freeze
       ANYTHING = {}.freeze
+      OBJECT = { "type" => "object", "additionalProperties" => true }.freeze
+      # A link is a URL, an object with `href`, or null.
+      LINKS = { "type" => "object", "additionalProperties" => { "type" => %w[string object null] } }.freeze
       ID = { "type" => "string" }.freeze
       private_constant :TYPES, :ANYTHING, :ID
 
@@ -30,10 +33,10 @@ module Castellan
 
       # @return [Hash] the schema of a resource object in a response
       def read(definition)
-        attributes = visible(definition, definition.attributes).to_h { |one| [one.key, column(definition, one)] }
-        relationships = visible(definition, definition.relationships).to_h { |one| [one.key, member(linkage(one), required: [])] }
+        attributes = visible(definition, definition.attributes).to_h { |one| [one.key, column(definition, one, read: true)] }
+        relationships = visible(definition, definition.relationships).to_h { |one| [one.key, related(one)] }
         resource_object(definition, %w[type id], "id" => ID, "attributes" => object(attributes), "relationships" => object(relationships),
-                                                 "links" => object({}), "meta" => object({}))
+                                                 "links" => LINKS, "meta" => OBJECT)
       end
 
       # @param action [Symbol] :create or :update
@@ -48,7 +51,7 @@ module Castellan
           [attribute&.key || name.to_s, attribute ? column(definition, attribute) : type(definition, name)]
         end
         relationships = definition.relationships.values_at(*(names & definition.relationships.keys)).to_h do |one|
-          [one.key, member(linkage(one), required: ["data"])]
+          [one.key, { "type" => "object", "properties" => { "data" => linkage(one) }, "required" => ["data"] }]
         end
         identity = action == :update ? %i[id] : [:lid, *(:id if names.include?(:id))]
         parts = { "attributes" => attributes, "relationships" => relationships }.reject { |_, one| one.empty? }
@@ -77,18 +80,19 @@ module Castellan
 
       private
 
-      def column(definition, attribute)
-        attribute.own_column ? type(definition, attribute.own_column) : ANYTHING
+      def column(definition, attribute, read: false)
+        attribute.own_column ? type(definition, attribute.own_column, read: read) : ANYTHING
       end
 
       # The type is unknown if the table cannot be read, or the model is not one of an ORM.
-      def type(definition, name)
+      # What is read from a NOT NULL column is never null; a callback may replace a null that is written.
+      def type(definition, name, read: false)
         type = Write::Models.for(definition.model).type(name)
         one = type.allowed ? { "enum" => type.allowed } : TYPES[type.name]
         return ANYTHING unless one
-        return nullable("type" => "array", "items" => nullable(one)) if type.array
 
-        nullable(one)
+        one = { "type" => "array", "items" => nullable(one) } if type.array
+        read && type.required ? one : nullable(one)
       rescue ConfigurationError
         ANYTHING
       end
@@ -107,15 +111,14 @@ module Castellan
         { "type" => "object", "required" => %w[type id], "properties" => { "type" => { "enum" => types }, "id" => ID } }
       end
 
-      def member(data, required:)
-        { "type" => "object", "properties" => { "data" => data }, **(required.any? ? { "required" => required } : {}) }
+      def related(relationship)
+        { "type" => "object", "properties" => { "data" => linkage(relationship), "links" => LINKS, "meta" => OBJECT } }
       end
 
       def object(properties, closed: false)
-        schema = { "type" => "object" }
-        schema["properties"] = properties if properties.any?
-        schema["additionalProperties"] = false if closed
-        schema
+        return closed ? { "type" => "object", "additionalProperties" => false } : OBJECT if properties.empty?
+
+        { "type" => "object", "properties" => properties, **(closed ? { "additionalProperties" => false } : {}) }
       end
     end
   end

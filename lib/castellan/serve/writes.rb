@@ -106,7 +106,7 @@ module Castellan
 
       def respond(linkage)
         body = JSON.generate(linkage)
-        headers = { "content-type" => HTTP::Negotiation::JSON_API, "cache-control" => "no-store" }
+        headers = { "content-type" => @endpoint.media_type, "cache-control" => "no-store" }
         [200, { **headers, "content-length" => body.bytesize.to_s }, [body]]
       end
 

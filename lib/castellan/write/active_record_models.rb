@@ -27,13 +27,14 @@ module Castellan
         column = model.columns_hash[name]
         array = column.respond_to?(:array) && column.array
         type = model.type_for_attribute(name)
-        Models::Type.new(serialized?(type) ? :serialized : type.type, array ? true : false, model.defined_enums[name]&.keys)
+        Models::Type.new(serialized?(type) ? :serialized : type.type, array ? true : false, model.defined_enums[name]&.keys,
+                         column ? !column.null : false)
       end
 
-      # @return [Integer, nil] the most characters of a text column, or digits in front of the point of a decimal column
-      def limit(name)
+      # @return [Boolean] see {Models.exceeds?}
+      def exceeds?(name, value)
         column = model.columns_hash[model.attribute_aliases.fetch(name.to_s, name.to_s)]
-        column&.type == :decimal ? column.precision&.-(column.scale.to_i) : column&.limit
+        !column.nil? && Models.exceeds?(value, (column.limit if %i[string text].include?(column.type)), column.sql_type.to_s)
       end
 
       # @return [Boolean] whether the column is the lock column of optimistic locking, which must not be NULL

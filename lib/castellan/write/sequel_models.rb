@@ -28,14 +28,13 @@ module Castellan
         column = model.db_schema&.fetch(name.to_sym, nil) || {}
         database_type = column[:db_type].to_s
         type = CHECKED.fetch(database_type, column[:type])
-        Models::Type.new(type, database_type.end_with?("[]"), names_of(name)&.keys || column[:enum_values])
+        Models::Type.new(type, database_type.end_with?("[]"), names_of(name)&.keys || column[:enum_values],
+                         column[:allow_null] == false)
       end
 
-      def limit(name)
-        column = model.db_schema&.fetch(name.to_sym, nil) or return
-        return column[:max_length] unless column[:type] == :decimal
-
-        column[:db_type].scan(/\d+/).map(&:to_i).then { |precision, scale| precision&.-(scale.to_i) } # "numeric(8,2)"
+      def exceeds?(name, value)
+        column = model.db_schema&.fetch(name.to_sym, nil)
+        !column.nil? && Models.exceeds?(value, column[:max_length], column[:db_type].to_s)
       end
 
       def locks?(name)

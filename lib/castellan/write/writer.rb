@@ -254,12 +254,7 @@ module Castellan
       def too_long(prefix)
         definition.attributes.each_value.filter_map do |attribute|
           column = attribute.own_column || attribute.name
-          value = @values[column]
-          decimal = models.type(column).name == :decimal
-          next unless value.is_a?(String) || (decimal && value.is_a?(Numeric))
-
-          size = decimal ? BigDecimal(value.to_s, exception: false)&.exponent.to_i : value.size
-          "#{prefix}/attributes/#{attribute.key}" if size > (models.limit(column) || size)
+          "#{prefix}/attributes/#{attribute.key}" if models.exceeds?(column, @values[column])
         end
       end
 
