@@ -53,6 +53,10 @@ class CacheCommandTest < Minitest::Test
         [env["QUERY_STRING"] == "s" ? 403 : 200, fields.fetch(env["QUERY_STRING"], {}), ["longer than ten bytes"]]
       }
     end
+    map("/away") do
+      use Castellan::HTTPCache, store: Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:1")
+      run ->(_env) { [200, { "cache-control" => "max-age=60" }, ["http"]] }
+    end
     map("/unversioned") do
       run ->(_env) { [200, {}, [Castellan.cache.fetch("some", depends_on: %w[posts comnents]) { "" }]] }
     end
@@ -99,13 +103,14 @@ class CacheCommandTest < Minitest::Test
   end
 
   def test_what_the_http_cache_does_not_store_has_a_reason
-    { "p" => "it is private (cache-control)", "c" => "it has Set-Cookie", "l" => "it is longer than max_body:",
+    { "p" => "it is private (cache-control)", "c" => "it has Set-Cookie", "l" => "it is over max_body:",
       "f" => "its Vary contains * or is invalid", "n" => "it is stale at once and has no validator",
       "s" => "a response with status 403 is stored only with max-age, s-maxage or Expires", "m" => "its Cache-Control is malformed",
       "o" => "it has Pragma: no-cache" }.each do |query, reason|
       assert_includes explain("/unstored?#{query}"), "\n    not stored: #{reason}"
     end
     refute_includes explain("/http"), "not stored"
+    assert_match(/^    not stored: .* or the store failed$/, explain("/away"))
   end
 
   def test_tables_without_a_version_are_named

@@ -136,7 +136,9 @@ class ProxyCommandTest < Minitest::Test
 
   def test_an_application_without_fit_paths_prints_a_correction
     UNFIT.each { |last, (options, message)| assert_unfit "#{MountedApplication::RESOURCES}\n#{last}", message, *options }
-    assert_unfit "run ->(_env) { [200, {}, []] }", "mounts no Castellan.app: write `run Castellan.app { resource PostResource }`"
+    [[], %w[--at /api]].each do |at|
+      assert_unfit "run ->(_env) { [200, {}, []] }", "mounts no Castellan.app: write `run Castellan.app { resource PostResource }`", *at
+    end
     _, err, status = run_castellan("proxy", "varnish", "/nowhere/config.ru")
     assert_equal [1, "castellan proxy: there is no file /nowhere/config.ru\n"], [status.exitstatus, err]
   end

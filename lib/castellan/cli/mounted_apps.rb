@@ -35,7 +35,7 @@ module Castellan
         missed = ObjectSpace.each_object(Serve::App).to_a - @to_a.map(&:last)
         @to_a.concat(missed.map { |app| [at, app] }) if at
         @notice = missed.any? ? (hidden(file) unless at) : ("--at #{at} changes nothing: each Castellan.app is in a route" if at)
-        raise Error, @notice || none(file) if @to_a.empty?
+        raise Error, missed.any? ? @notice : none(file) if @to_a.empty?
       end
 
       private

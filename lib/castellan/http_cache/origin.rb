@@ -268,7 +268,7 @@ module Castellan
 
       # @return [Fetched]
       def not_stored(received, policy)
-        Recording.current&.notify(:unstored, policy.refusal || "it is longer than max_body:, incomplete, or was purged meanwhile")
+        Recording.current&.notify(:unstored, policy.refusal || "it is over max_body: or incomplete, was just purged, or the store failed")
         unmodified(received, policy) || Fetched.new(forwarded(received))
       end
 

@@ -9,7 +9,7 @@ module Castellan
     #
     #   Refresh.new("http://127.0.0.1:8080").purge(%w[posts/7])
     #
-    # Requests each URL whose document has one of the tags, with `Cache-Control: no-cache`. With the
+    # Requests the URLs whose documents have one of the tags, with `Cache-Control: no-cache`. With the
     # configuration that `castellan proxy nginx` or `castellan proxy haproxy` prints, the proxy then forwards
     # the request to the application and replaces the old document. If it cannot store the response, because
     # the document is missing or private or the application fails, a PURGE removes the old document. The table
@@ -19,9 +19,10 @@ module Castellan
       URL = %r{\A/[\x21-\x22\x24-\x7e]*\z}n # neither in the absolute form nor with a fragment
       NEGOTIATED = %w[accept accept-encoding].freeze # in the key of nginx, also without Vary
       FRESH = { "cache-control" => "no-cache", "castellan-refresh" => "1" }.freeze
+      MOST = 100 # documents that a purge requests again; it only removes the others, because clients can invent URLs
       SMALL = 900_000 # bytes; HAProxy keeps the old document if the new one has more than a million
       UNSTORED = %w[set-cookie cdn-cache-control].freeze # nginx may not store the second
-      private_constant :LONGEST, :URL, :NEGOTIATED, :FRESH, :SMALL, :UNSTORED
+      private_constant :LONGEST, :URL, :NEGOTIATED, :FRESH, :MOST, :SMALL, :UNSTORED
 
       # @param url [String] of the proxy, as seen from this process
       # @param timeout [Numeric] seconds for each request; at most one waits for an application that hangs
@@ -59,7 +60,7 @@ module Castellan
       def purge(tags)
         @outbox.forget_urls
         documents = @outbox.urls(tags).map { |path, fields| [path, JSON.parse(fields)] }
-        responses = @requests.try(documents.map { |path, fields| request("GET", path, { **fields, **FRESH }) })
+        responses = @requests.try(documents.first(MOST).map { |path, fields| request("GET", path, { **fields, **FRESH }) })
         removed = documents.zip(responses).reject { |_, response| stored?(response) }.map(&:first)
         @requests.call(removed.map { |path, fields| request("PURGE", path, fields) })
       end

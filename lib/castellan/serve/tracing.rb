@@ -33,7 +33,7 @@ module Castellan
       def call(env)
         method = env["REQUEST_METHOD"]
         env[TRACED] = true
-        @tracer.in_span(method, attributes: { "http.request.method" => method }) do |span|
+        in_span(method, { "http.request.method" => method }) do |span|
           response = Recording.open(Phases.new(@tracer)) { yield }
           finish(span, method, env["castellan.route"], response.first)
           response
@@ -44,7 +44,7 @@ module Castellan
       # @yieldreturn [Object]
       # @return [Object] the value of the block
       def phase(name)
-        @tracer.in_span("castellan.#{name}") { yield }
+        in_span("castellan.#{name}") { yield }
       end
 
       # Called by `Castellan.cache.fetch`.
@@ -90,6 +90,20 @@ module Castellan
       private_constant :Phases
 
       private
+
+      # Unlike the tracer's own in_span, it does not record the message of an exception, which may contain values of the
+      # client, and a mistake of the client is no error.
+      def in_span(name, attributes = nil)
+        span = @tracer.start_span(name, attributes: attributes)
+        ::OpenTelemetry::Trace.with_span(span) { yield span }
+      rescue BadRequest
+        raise
+      rescue Exception => error # rubocop:disable Lint/RescueException -- those of Timeout and rack-timeout too
+        span&.status = ::OpenTelemetry::Trace::Status.error(error.class.name)
+        raise
+      ensure
+        span&.finish
+      end
 
       def finish(span, method, route, status)
         if route
