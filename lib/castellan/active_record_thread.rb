@@ -27,25 +27,21 @@ module Castellan
     # @return [Boolean] whether a query of the model returns the same as in a new thread
     def default?(model, own = model.base_class?)
       state = ::ActiveSupport::IsolatedExecutionState.context.active_support_execution_state or return true
-      return false if state[:time_zone] || elsewhere?(state) || scoped_globally?(state)
+      return false if state[:time_zone] || elsewhere?(state) || associations_scoped?(state)
 
       scopes = state[SCOPES] or return true
       scopes.current_scope(model, own).nil? && scopes.global_current_scope(model, own).nil?
     end
 
-    # Such a scope also narrows the associations whose statements are otherwise the same in every request.
-    # @return [Boolean] whether the thread is in a block of `scoping(all_queries: true)` of any model
-    def scoped_globally?(state = ::ActiveSupport::IsolatedExecutionState.context.active_support_execution_state)
-      scopes = state && state[SCOPES]
-      scopes ? scopes.instance_variable_get(:@global_current_scope)&.any? { |_model, scope| scope } || false : false
-    end
+    # There, associations have further conditions or no default scope, also those whose statements are otherwise the
+    # same in every request.
+    # @return [Boolean] whether the thread is in a block of `scoping(all_queries: true)` or `unscoped` of any model
+    def associations_scoped?(state = ::ActiveSupport::IsolatedExecutionState.context.active_support_execution_state)
+      scopes = state && state[SCOPES] or return false
+      return true if scopes.instance_variable_get(:@global_current_scope)&.values&.any?
 
-    # There, the associations of the model have no default scope.
-    # @return [Boolean] whether the thread is in a block of `unscoped` of any model
-    def unscoped?
-      state = ::ActiveSupport::IsolatedExecutionState.context.active_support_execution_state
-      scopes = state && state[SCOPES]
-      scopes ? scopes.instance_variable_get(:@current_scope)&.any? { |_model, scope| scope&.empty_scope? } || false : false
+      current = scopes.instance_variable_get(:@current_scope)&.values # nil for each model whose block has ended
+      current&.any? ? current.any? { |scope| scope&.empty_scope? } : false
     end
 
     # Clears the thread's query caches, between the reading of a version and of the rows that are cached under

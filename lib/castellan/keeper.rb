@@ -62,9 +62,9 @@ module Castellan
       !(Castellan.off? || Recording.current || Cache::Events.subscribed?)
     end
 
-    # @return [Boolean] whether `scoping(all_queries: true)` may change which rows of other models a document has
+    # @return [Boolean] whether `scoping(all_queries: true)` or `unscoped` may change which rows of other models a document has
     def self.scoped?
-      defined?(::ActiveRecord::Scoping) ? ActiveRecordThread.scoped_globally? : false
+      defined?(::ActiveRecord::Scoping) ? ActiveRecordThread.associations_scoped? : false
     end
 
     # @return [ApplicationCache] the cache for other serializers, see {Castellan.cache}

@@ -81,6 +81,7 @@ class HiddenConditionsTest < Minitest::Test
     class Page < ActiveRecord::Base; belongs_to :country; end
     country = Country.create!(name: "Chile")
     [1, 2].each { |tenant| Page.create!(title: "of #{tenant}", tenant_id: tenant, country: country) }
+    Page.class_eval { default_scope { where(tenant_id: 1) } } if ARGV.first == "unscoped"
     def Page.default_scoped(...) = super.where(tenant_id: $tenant) if ARGV.first == "default_scoped"
 
     class CountryResource < Castellan::Resource
@@ -126,5 +127,31 @@ class HiddenConditionsTest < Minitest::Test
       end
     RUBY
     [[], %w[keep]].each { |further| assert_equal "read\n", run_ruby("-e", COMMON + RECORDS + compared, "scoping", *further) }
+  end
+
+  def test_a_scope_of_all_queries_also_narrows_what_some_records_lack
+    compared = <<~'RUBY'
+      Country.create!(name: "Peru").pages.create!(title: "of 2", tenant_id: 2)
+      Page.where(tenant_id: 1).scoping(all_queries: true) do
+        countries = Country.order(:id).to_a
+        countries.first.pages.load
+        puts CountryResource.render(countries, include: "pages").scan(/of \d/)
+      end
+    RUBY
+    assert_equal "of 1\n", run_ruby("-e", COMMON + RECORDS + compared, "scoping")
+  end
+
+  # In a file, because only the source of a default scope shows that it is constant.
+  def test_a_block_of_unscoped_shows_what_default_scopes_hide
+    compared = <<~RUBY
+      compare(%w[/countries?include=pages /countries/1?include=pages], [nil, 1, nil, nil, 1]) do |unscoped, read|
+        unscoped ? Page.unscoped { [read.call, "of 1 of 2"] } : [read.call, "of 1"]
+      end
+    RUBY
+    Dir.mktmpdir do |dir|
+      file = File.join(dir, "unscoped.rb")
+      File.write(file, COMMON + RECORDS + compared)
+      [[], %w[keep]].each { |further| assert_equal "read\n", run_ruby(file, "unscoped", *further) }
+    end
   end
 end

@@ -198,7 +198,7 @@ module Castellan
           [model, *models].uniq.select { |one| one.is_a?(Class) && one < ::ActiveRecord::Base && ActiveRecordRows.inherited?(one) }
         end
         loaded = several.empty? ? several : several.map { |one| one.descendants.size }
-        ActiveRecordThread.scoped_globally? || ActiveRecordThread.unscoped? ? [SCOPED, *loaded] : loaded
+        ActiveRecordThread.associations_scoped? ? [SCOPED, *loaded] : loaded
       end
 
       private

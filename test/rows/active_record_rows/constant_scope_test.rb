@@ -21,9 +21,10 @@ class ConstantScopeTest < Minitest::Test
 
   def test_scopes_that_may_read_the_time_or_a_variable_are_not_constant
     tenant = 1
-    [-> { where(tenant: tenant) }, -> { where("at < ?", Time.now) }, -> { published }, -> { order(Arel.sql("random()")) },
-     -> { where("id = #{rand}") }, -> { where(tenant: Thread.current[:tenant]) }, -> { where(id: @id) }, -> { where(id: $stderr) },
-     -> { where(id: [tenant]) }, -> { where(at: ..Time.now) }, -> { order { 1 } }, method(:puts).to_proc].each do |scope|
+    [-> { where(tenant: tenant) }, -> { where(tenant:) }, -> { where("at < ?", Time.now) }, -> { published },
+     -> { order(Arel.sql("random()")) }, -> { where("id = #{rand}") }, -> { where(tenant: Thread.current[:tenant]) },
+     -> { where(id: @id) }, -> { where(id: $stderr) }, -> { where(id: [tenant]) }, -> { where(at: ..Time.now) },
+     -> { order { 1 } }, method(:puts).to_proc].each do |scope|
       refute ConstantScope.constant?(scope)
     end
   end
@@ -38,6 +39,7 @@ class ConstantScopeTest < Minitest::Test
 
   class Changing < ActiveRecord::Base
     default_scope { where(tenant: Thread.current[:tenant]) }
+    default_scope { where(name:) }
     default_scope { published }
     default_scope do
       where(at: ..Time.now)

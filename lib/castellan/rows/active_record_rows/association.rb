@@ -42,8 +42,7 @@ module Castellan
 
         # @return [Boolean] whether the SQL is the same in every request: all scopes are constant, default scopes as well
         def stable?
-          !ActiveRecordThread.unscoped? &&
-            steady?(->(model) { !ActiveRecordRows.fixed?(model) }) { |scope| scope.nil? || ConstantScope.constant?(scope) }
+          steady?(->(model) { !ActiveRecordRows.fixed?(model) }) { |scope| scope.nil? || ConstantScope.constant?(scope) }
         end
 
         # @return [Boolean] whether the association is a has_many without :through
@@ -145,7 +144,7 @@ module Castellan
         end
 
         def steady?(changes)
-          return false if ActiveRecordThread.scoped_globally?
+          return false if ActiveRecordThread.associations_scoped?
 
           steps.all? { |step| yield(step.scope) && (step.polymorphic? || !changes.call(step.klass)) }
         end
@@ -202,7 +201,7 @@ module Castellan
         # every request, which costs microseconds.
         module ConstantScope
           METHODS = %w[order reorder reverse_order where not rewhere unscope limit distinct].freeze
-          STRUCTURE = %i[method_add_arg call fcall vcall command arg_paren args_add_block bare_assoc_hash hash assoclist_from_args assoc_new
+          STRUCTURE = %i[method_add_arg call fcall vcall command arg_paren args_add_block bare_assoc_hash hash assoclist_from_args
                          array symbol_literal symbol dyna_symbol string_literal string_concat string_content bodystmt void_stmt unary
                          var_ref -@ @int @float @tstring_content @label @period @op].freeze
           START = /->|\bdefault_scope\s*(?=\{|do\b)/
@@ -256,6 +255,7 @@ module Castellan
             when :@ident then METHODS.include?(node[1])
             when :@kw then %w[nil true false].include?(node[1])
             when :symbol then true
+            when :assoc_new then !node[2].nil? && harmless?(node.drop(1)) # where(tenant_id:) calls tenant_id
             when :var_ref then node[1].first == :@kw && harmless?(node[1])
             else STRUCTURE.include?(node.first) && node.drop(1).all? { |inner| harmless?(inner) }
             end

@@ -52,7 +52,7 @@ module Castellan
         # Preloading differs from lazy loading for: LIMIT and OFFSET (they apply to all parents together),
         # GROUP BY, FROM, a lock, a SELECT without the key, DISTINCT or several orders on a :through path, a
         # scope on a :through path that uses another of its tables (preloading does not join it), a table that
-        # the path joins twice, and keys that are compared as strings.
+        # the path joins twice, keys that are compared as strings, and inside `scoping(all_queries: true)`.
         # @param model [Class] the records' model
         # @param name [Symbol] an association
         # @param related [Array<Class>] for a polymorphic belongs_to, the classes that the records refer to
@@ -98,6 +98,7 @@ module Castellan
         # Returns the relations of the step's scopes, or nil if one needs a record
         # or if keys do not compare as strings.
         def relations(owner, step, classes)
+          return if classes.any?(&:global_current_scope)
           return unless step.through_reflection? || classes.all? { |klass| ActiveRecordRows.comparable_keys?(owner, step, klass) }
           return classes.select { |klass| ActiveRecordRows.default_scope?(klass) }.map(&:all) unless step.scope
           return if step.scope.arity != 0 || classes.empty?

@@ -78,7 +78,7 @@ module Castellan
 
         # (see Rows::Scopes#unscoped?)
         def unscoped?
-          return false if ActiveRecordThread.scoped_globally?
+          return false if ActiveRecordThread.associations_scoped?
 
           registry = ::ActiveRecord::Scoping::ScopeRegistry.instance
           registry.current_scope(model).nil? && registry.global_current_scope(model).nil?
