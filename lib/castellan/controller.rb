@@ -51,7 +51,7 @@ module Castellan
       link_jsonapi_pages(document.rendering)
       raise BadRequest.new("there is nothing at this path", status: 404, title: "Not found") if document.status == 404
 
-      answer_jsonapi(document, options[:purge])
+      document.there { answer_jsonapi(document, options[:purge]) }
     end
 
     # Called by Rails for `render json: document`. If the action calls `stale?`, all codings share its weak
@@ -60,10 +60,10 @@ module Castellan
     # @param document [Document, Object]
     # @return [String] the body
     def _render_with_renderer_json(document, options)
-      return super if !document.is_a?(Document) || options[:callback] || !choose_coding(document)
+      return super if !document.is_a?(Document) || options[:callback] || !document.there { choose_coding(document) }
 
       response.headers["ETag"] ||= document.etag
-      super(encoded_document(document), options)
+      super(document.there { encoded_document(document) }, options)
     end
 
     private

@@ -208,8 +208,9 @@ module Castellan
       rendering.explain
     end
 
-    private
-
+    # Read the {#rendering} in this block, because it keeps the first cache key that it computes.
+    # @api private
+    # @return the result of the block, which runs on the shard or server where the document was made
     def there(&block) = rendering.adapter.within(place, &block)
   end
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "action_controller"
 require "active_record"
 require "fileutils"
 require "rack/mock_request"
@@ -79,6 +80,22 @@ class ShardsTest < Minitest::Test
       assert_equal [etag, 200], [document.etag, document.status]
       [document, tagged].each { |one| assert_includes one.to_json, "of two" }
       assert_equal ["of one", "of two"], [title(cache), on_two { title(cache) }]
+    end
+  end
+
+  def test_a_controller_renders_a_document_on_the_shard_where_it_was_made
+    Notice.create!(title: "of one")
+    on_two { Notice.create!(title: "of two") }
+    %i[json jsonapi].each do |format|
+      keeper = Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: @versions)
+      make = -> { on_two { NoticeResource.document(keeper: keeper) } }
+      controller = Class.new(ActionController::Base) do
+        include Castellan::Controller
+
+        define_method(:index) { render format => make.call }
+      end
+      2.times { assert_includes Rack::MockResponse[*controller.action(:index).call(Rack::MockRequest.env_for("/"))].body, "of two" }
+      assert_equal ["of one", "of two"], [title(keeper), on_two { title(keeper) }]
     end
   end
 

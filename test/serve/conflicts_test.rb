@@ -116,9 +116,9 @@ class TouchedOwnersTest < Minitest::Test
   class ShelfResource < Castellan::Resource
     model Shelf
     type "shelves"
-    attributes :updated_at, :lock_version
+    attributes :name, :updated_at, :lock_version
     has_many :books, resource: "TouchedOwnersTest::BookResource"
-    writable :books, :lock_version
+    writable :name, :books, :lock_version
   end
 
   class BookResource < Castellan::Resource
@@ -127,11 +127,12 @@ class TouchedOwnersTest < Minitest::Test
     attributes :title
     belongs_to :shelf, resource: ShelfResource
     writable :title, :shelf
+    deletable
   end
 
   def setup
     Base.establish_connection(adapter: "sqlite3", database: ":memory:")
-    Base.connection.create_table(:shelves) { |t| [t.integer(:lock_version, default: 0), t.timestamps] }
+    Base.connection.create_table(:shelves) { |t| [t.string(:name), t.integer(:lock_version, default: 0), t.timestamps] }
     Base.connection.create_table(:books) { |t| [t.string(:title), t.integer(:shelf_id)] }
     Shelf.has_many :books, class_name: "TouchedOwnersTest::Book"
     Book.belongs_to :shelf, class_name: "TouchedOwnersTest::Shelf", touch: true, optional: true
@@ -154,11 +155,26 @@ class TouchedOwnersTest < Minitest::Test
     assert_equal 200, send_data("PATCH", "/shelves/1", type: "shelves", id: "1", attributes: attributes).status
   end
 
+  def test_an_operation_changes_the_owner_of_a_record_that_another_removes
+    Book.update_all(shelf_id: 1)
+    media_type = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"'
+    operations = [{ op: "remove", ref: { type: "books", id: "2" } }, { op: "update", data: { **one, attributes: { name: "a" } } }]
+    body = JSON.generate("atomic:operations" => operations)
+    response = app.post("/operations", :input => body, "CONTENT_TYPE" => media_type, "HTTP_ACCEPT" => media_type)
+    assert_equal 200, response.status, response.body
+    assert_equal [[1], "a"], [Book.ids, Shelf.find(1).name]
+  end
+
   private
 
   def one = { type: "shelves", id: "1" }
 
-  def app = @app ||= Rack::MockRequest.new(Castellan.app { [ShelfResource, BookResource].each { |one| resource one } })
+  def app
+    @app ||= Rack::MockRequest.new(Castellan.app do
+      operations
+      [ShelfResource, BookResource].each { |one| resource one }
+    end)
+  end
 
   def send_data(method, path, data)
     app.request(method, path, :input => JSON.generate(data: data), "CONTENT_TYPE" => "application/vnd.api+json")

@@ -91,7 +91,9 @@ module Castellan
 
       # @return [Boolean] false if a callback aborted, or the database ignored the DELETE
       def delete(record)
-        record.destroy && !kept?(record) ? true : false
+        deleted = record.destroy && !kept?(record)
+        touch_now if deleted && in_transaction?
+        deleted ? true : false
       end
 
       # @return [Boolean] whether the record is in the database; a trigger that returns NULL leaves it without a key
