@@ -24,11 +24,18 @@ class ChosenRole < Base
   default_scope { where(hidden: Thread.current[:hidden_roles] || false) }
 end
 
+class MethodRole < Base
+  self.table_name = "roles"
+  scope :shown, -> { where(hidden: false) }
+  default_scope { shown }
+end
+
 class Assignment < Base
   belongs_to :user
   belongs_to :role
   belongs_to :visible_role, foreign_key: :role_id, optional: true
   belongs_to :chosen_role, foreign_key: :role_id, optional: true
+  belongs_to :method_role, foreign_key: :role_id, optional: true
 end
 
 class Group < Base; end
@@ -55,6 +62,7 @@ class User < Base
   has_many :roles, through: :assignments
   has_many :visible_roles, through: :assignments
   has_many :chosen_roles, through: :assignments
+  has_many :method_roles, through: :assignments
   has_many :ranked_roles, -> { order("assignments.rank DESC") }, through: :assignments, source: :role
   has_many :distinct_roles, -> { distinct.order(title: :desc) }, through: :assignments, source: :role
   has_and_belongs_to_many :groups

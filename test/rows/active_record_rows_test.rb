@@ -152,6 +152,46 @@ module ActiveRecordRowsContract
     end
   end
 
+  def test_the_sql_of_a_scope_is_kept_by_what_it_returns
+    adapter = Castellan::Rows.for(models::User)
+    constant, *others = %i[visible_roles chosen_roles method_roles cars].map do |name|
+      plan = plan(user_resource(name, to_many: true))
+      3.times { adapter.fetch(plan, models::User.order(:id)) }
+      allocated_objects { adapter.fetch(plan, models::User.order(:id)) }
+    end
+    others.each { |objects| assert_operator objects, :<, constant * 2 }
+    states = [false, true, true, true, false, false, true]
+    plan = plan(user_resource(:chosen_roles, to_many: true))
+    fetch = -> { RowSetValues.new(plan, adapter.fetch(plan, models::User.order(:id))).to_a }
+    rows = states.map { |hidden| with_hidden_roles(hidden: hidden, &fetch) }
+    assert_equal(states.map { |hidden| with_hidden_roles(hidden: hidden) { users.map { |user| user.chosen_roles.size } } },
+                 rows.map { |found| found.map { |row| row["chosen_roles"].size } })
+  end
+
+  def test_a_path_along_a_default_scope_is_kept_by_what_it_returns
+    resource = Class.new(Castellan::Resource) { type "assignments" }
+    resource.model models::Assignment
+    resource.filter :title, from: "chosen_role.title"
+    resource.sort :title, from: "chosen_role.title", default: "title"
+    read = -> { JSON.parse(resource.render(filter: { title: models::Role.pluck(:title) }))["data"].map { |one| one["id"].to_i } }
+    [false, true, true, true, false, false, true].each do |hidden|
+      with_hidden_roles(hidden: hidden) do
+        expected = models::Assignment.all.select(&:chosen_role).sort_by { |one| [one.chosen_role.title, one.id] }
+        assert_equal expected.map(&:id), read.call
+      end
+    end
+  end
+
+  def test_a_class_that_is_loaded_later_is_in_the_association_to_its_superclass
+    plan = plan(user_resource(:cars, to_many: true))
+    sizes = -> { RowSetValues.new(plan, Castellan::Rows.for(models::User).fetch(plan, models::User.order(:id))).to_a.map { |row| row["cars"].size } }
+    before = Array.new(3) { sizes.call }.last
+    models.const_set(:Van, Class.new(models::Car)) unless models.const_defined?(:Van, false)
+    models::Van.create!(user_id: models::User.minimum(:id), wheels: 6)
+    refute_equal before, sizes.call
+    assert_equal users.map { |user| user.cars.size }, sizes.call
+  end
+
   def test_threads_share_an_adapter_and_a_plan
     resource = user_resource(:posts, to_many: true)
     plan = plan(resource)
@@ -274,8 +314,8 @@ module ActiveRecordRowsContract
 
   private
 
-  def with_hidden_roles
-    Thread.current[:hidden_roles] = true
+  def with_hidden_roles(hidden: true)
+    Thread.current[:hidden_roles] = hidden
     yield
   ensure
     Thread.current[:hidden_roles] = nil

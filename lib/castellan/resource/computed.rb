@@ -34,11 +34,13 @@ module Castellan
 
       # Columns are in braces, like in a URI template; their values are escaped.
       def self.text(template, location, pure)
-        columns = template.scan(/\{(\w+)\}/).flatten.map(&:to_sym)
-        block = ->(row) { template.gsub(/\{(\w+)\}/) { ERB::Util.url_encode(row[Regexp.last_match(1)].to_s) } }
-        new(block, columns.uniq.freeze, location, pure, false)
+        parts = template.split(/\{(\w+)\}/, -1).each_slice(2).map { |text, column| [text, column&.to_sym] }
+        block = ->(row) { parts.each_with_object(+"") { |(text, column), url| url << text << (column ? escaped(row[column]) : "") } }
+        new(block, parts.filter_map(&:last).uniq.freeze, location, pure, false)
       end
-      private_class_method :text
+
+      def self.escaped(value) = value.is_a?(Integer) ? value.to_s : ERB::Util.url_encode(value.to_s)
+      private_class_method :text, :escaped
 
       def initialize(*)
         super

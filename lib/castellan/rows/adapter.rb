@@ -12,6 +12,7 @@ module Castellan
     # | `columns_of(table)`, `column_of_any_table?(name)` | the schema of other tables, also of the main database |
     # | `association(name)` | how an association is read as rows |
     # | `at(path)`, `related(object)` | the adapter at the end of a path, or of another model |
+    # | `along(path)` | the associations of a path |
     # | `stable_path?(path)`, `loaded_classes(plan)` | whether SQL can be reused, and until when |
     # | `same_database?(other)` | whether one statement can read both |
     # | `fetch(plan, scope, viewer:, scopes:, beside:)` | {Plan::RowSet} |
@@ -57,7 +58,7 @@ module Castellan
       def fetch(plan, scope, viewer: nil, scopes: ViewerScopes.new(viewer), beside: nil)
         classes = loaded_classes(plan)
         key = classes.empty? ? @reader : [@reader, *classes]
-        plan.derive(key) { Reader.new(plan, self) }.call(scope, viewer: viewer, scopes: scopes, beside: beside)
+        plan.derive(key) { Reader.new(plan, self) }.now.call(scope, viewer: viewer, scopes: scopes, beside: beside)
       end
 
       # @return [Array<Integer>] differs once a class was loaded that may
@@ -76,12 +77,16 @@ module Castellan
       # @return [Object] the adapter at the end of a path of to-one associations
       def at(path) = path.reduce(self) { |adapter, name| adapter.association(name).adapter }
 
+      # @param now (see Association#kept?)
       # @return [Boolean] whether every association of the path is stable, so that its SQL is constant
-      def stable_path?(path)
-        return true if path.empty?
+      def stable_path?(path, now = NO_CLASSES)
+        along(path).all? { |association| association.kept?(now) }
+      end
 
-        association = association(path.first)
-        association.stable? && association.adapter.stable_path?(path.drop(1))
+      # @return [Array<Association>] one for each step of the path
+      def along(path)
+        adapter = self
+        path.map { |name| adapter.association(name).tap { |association| adapter = association.adapter } }
       end
 
       # @return [Object, nil] the shard, server or search path that the application has chosen for this thread

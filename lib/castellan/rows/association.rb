@@ -49,6 +49,13 @@ module Castellan
 
       def rows?(relationship) = reason_for(relationship).nil?
 
+      # @return [Object, nil] equal as long as all scopes of the association have the same SQL; nil if only the SQL shows that
+      def identity = nil
+
+      # @param now [Array<Association>] those whose SQL is kept by {#identity}
+      # @return [Boolean] whether the SQL can be kept
+      def kept?(now) = stable? || now.include?(self)
+
       private
 
       def reason_for_several(_relationship) = "its records are of several resources"

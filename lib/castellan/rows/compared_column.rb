@@ -138,9 +138,13 @@ module Castellan
       def built(kind)
         visible = along.map { |definition| definition && @scopes.of_all_types(definition, @adapter) }
         return yield visible if visible.any?
-        return yield [] unless @adapter.stable_path?(by.path)
 
-        @definition.derive([kind, @adapter.model, by.path, by.column]) { yield [] }
+        changing = @adapter.along(by.path).reject(&:stable?)
+        identities = changing.map(&:identity)
+        return yield [] if identities.include?(nil)
+
+        kept = @definition.derive([kind, @adapter.model, by.path, by.column]) { BoundedCache.new }
+        kept.fetch(identities) { yield([]).then { |found| found if identities == changing.map(&:identity) } } || yield([])
       end
 
       def along

@@ -83,7 +83,7 @@ module Castellan
 
       # @return [Boolean] whether the links need their own SELECT
       def select? = SELECTS.include?(kind)
-      def stable? = association.stable?
+      def kept?(now) = association.kept?(now)
 
       # @return [String, nil] why the links cannot be read as rows
       def reason
@@ -194,7 +194,7 @@ module Castellan
         def select? = false
 
         # @return [Boolean] whether the link is the same in every request
-        def stable? = edge.relationship.definitions.none? { |definition| scoped?(definition) }
+        def kept?(_now) = edge.relationship.definitions.none? { |definition| scoped?(definition) }
 
         # @param parents [Array<Object>] the parents' ids
         # @param types [Array<String, nil>] one for each parent
@@ -240,7 +240,7 @@ module Castellan
           freeze
         end
 
-        def stable? = true
+        def kept?(_now) = true
 
         # @param types [Array<Object, nil>] the type column's value for each id
         # @return [Array<Array(Object, Object, Integer)>] id, id and type

@@ -11,7 +11,7 @@ module Castellan
     # because ids, pages and records are compared.
     class Linter
       METHODS = %i[model dialect types scopes instances table columns columns_of column_of_any_table? primary_key associations association
-                   at related stable_path? loaded_classes same_database? fetch session apart snapshot place within disconnect_idle
+                   at along related stable_path? loaded_classes same_database? fetch session apart snapshot place within disconnect_idle
                    json].freeze
       TYPES = %i[table name quote qualified sql database_type integer? coder cast typecast literal kind enum compared nullable? identifies?
                  unique? indexes_from tables needs_record? record_reason custom_type].freeze
@@ -67,6 +67,7 @@ module Castellan
 
       def lint_adapter
         expect(:at, @adapter, @adapter.at([]), "of no path")
+        expect(:along, [], @adapter.along([]), "of no path")
         expect(:related, @adapter, @adapter.related(@adapter.model), "of its own model")
         expect(:same_database?, true, @adapter.same_database?(@adapter), "of itself")
         expect(:stable_path?, true, @adapter.stable_path?([]), "of no path")

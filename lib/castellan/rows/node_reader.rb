@@ -61,9 +61,11 @@ module Castellan
 
       # Stores links that are the same in every request, and this reader if its columns are the same
       # too. Call it for related nodes first.
-      def keep
-        links.each { |link| keep_link(link) if link&.stable? }
-        return unless links.compact.all?(&:stable?) && node.columns.all? { |column| adapter.stable_path?(column.path) && !along(column) }
+      # @param now (see Association#kept?)
+      def keep(now)
+        links.each { |link| keep_link(link) if link&.kept?(now) }
+        return unless links.compact.all? { |link| link.kept?(now) }
+        return unless node.columns.all? { |column| adapter.stable_path?(column.path, now) && !along(column) }
 
         @list = parts(@expressions).freeze
         @joined = %i[unique all page].to_h { |reach| [reach, joined(reach)] }.freeze

@@ -35,9 +35,13 @@ module Castellan
       # For pages with a longer shape or more values, the SQL is built in each request.
       LONGEST_SHAPE = 4_096
       MOST_VALUES = 100
-      private_constant :Statement, :NOTHING, :NONE, :LONGEST_SHAPE, :MOST_VALUES
+      # A default scope with the current tenant has other SQL for each of them.
+      MOST_READERS = 16
+      private_constant :Statement, :NOTHING, :NONE, :LONGEST_SHAPE, :MOST_VALUES, :MOST_READERS
 
-      def initialize(plan, adapter)
+      # @param now [Array<Association>, nil] those whose SQL is kept as it is in this request, see {#now}
+      def initialize(plan, adapter, now = nil)
+        @now = now || NOTHING
         @plan = plan
         @adapter = adapter
         @adapters = {}.compare_by_identity
@@ -45,8 +49,12 @@ module Castellan
         @scopes = PlanScopes.of(plan, adapter)
         @scoped = @scopes.any?
         place(plan.root, adapter)
+        @changing = now ? NOTHING : @adapters.flat_map { |node, own| changing(node, own) }.uniq.freeze
+        @met = BoundedCache.new(limit: MOST_READERS)
+        @present = BoundedCache.new(limit: MOST_READERS)
         @kept = {}.compare_by_identity
-        plan.nodes.reverse_each { |node| NodeReader.new(node, @adapters.fetch(node), @kept, @models, @scopes).keep unless @models[node] }
+        rows = plan.nodes.reject { |node| @models[node] }
+        rows.reverse_each { |node| NodeReader.new(node, @adapters.fetch(node), @kept, @models, @scopes).keep(@now) }
         @kept.freeze
         @parts = BoundedCache.new
         @alone = alone
@@ -71,6 +79,17 @@ module Castellan
         else by_statement(scope, reading, beside, statement)
         end
         Plan::RowSet.new(reading.tables.values_at(*@plan.nodes))
+      end
+
+      # Evaluating a scope costs less than building its SQL. A reader costs more, so the scopes must have been the same before.
+      # @return [Reader] the one that keeps the SQL of all scopes as they are in this request
+      def now
+        return self if @changing.empty?
+
+        identities = @changing.map(&:identity)
+        return self if identities.none?
+
+        @present[identities] || (@met[identities] && keep(identities)) || @met.fetch(identities) { self }
       end
 
       def adapter_of(node)
@@ -161,6 +180,12 @@ module Castellan
 
       private
 
+      # @return [Reader, nil] nil if the scopes have changed meanwhile
+      def keep(identities)
+        known = @changing.zip(identities).filter_map { |association, identity| association if identity }
+        @present.fetch(identities) { Reader.new(@plan, @adapter, known).then { |one| one if identities == @changing.map(&:identity) } }
+      end
+
       def table(reader, rows, viewer)
         coders = reader.coders
         members = ComputedMembers.new(reader, coders, rows, viewer) if reader.computes? || coders.include?(nil)
@@ -173,7 +198,7 @@ module Castellan
       def kept_part(node, columns, edges)
         kept = @kept.dup
         reader = part_reader(node, columns, edges, kept)
-        reader.keep
+        reader.keep(@now)
         reader if kept.key?(reader.node)
       end
 
@@ -197,7 +222,7 @@ module Castellan
 
         kept = @kept.dup
         grouped.each { |edge| kept.delete(edge) }
-        NodeReader.new(root, @adapter, kept, @models, @scopes, whole: true).tap(&:keep)
+        NodeReader.new(root, @adapter, kept, @models, @scopes, whole: true).tap { |reader| reader.keep(@now) }
       end
 
       def by_ids_alone(ids, viewer)
@@ -226,6 +251,16 @@ module Castellan
         @adapters[node] = adapter
         @models[node] = true unless !node.definition.several_tables? && adapter.model && ModelReasons.of(node, adapter).empty?
         node.edges.each { |edge| edge.nodes.each { |below| place(below, Rows.related(adapter, edge.relationship, below.definition)) } }
+      end
+
+      # @return [Array<Association>] those that the node's rows are read with, and whose scopes are evaluated in every request
+      def changing(node, adapter)
+        return NOTHING if adapter.model.nil?
+
+        edges = node.edges.select { |edge| edge.data && !edge.alternatives && !edge.relationship.itself? && !edge.relationship.block }
+        paths = node.columns.map(&:path).reject { |path| ModelReasons.broken_path(adapter, path) }
+        found = edges.filter_map { |edge| adapter.association(edge.relationship.association_name) }
+        (found + paths.flat_map { |path| adapter.along(path) }).reject { |association| association.reason || association.stable? }
       end
 
       def chosen?(scope)

@@ -46,6 +46,7 @@ module Castellan
         @alternatives = []
         @root = plan.root
         @of_shapes = BoundedCache.new
+        @texts = BoundedCache.new
         visit(plan.root, adapter)
         freeze
       end
@@ -61,13 +62,14 @@ module Castellan
         end.uniq
       end
 
-      # Caches the tables by the shape of the scope, unless an association's scope
-      # may read other tables in each request.
+      # Caches the tables by the shape of the scope, and by the SQL of the associations whose scopes may change.
       # @param shape [String] see {Scopes#identity}
       # @yieldreturn [Array<String>, String] the result of {#call}
       # @return [Array<String>, String]
       def of_shape(shape)
-        changing? || shape.bytesize > LONGEST_SHAPE ? yield : @of_shapes.fetch(shape) { yield.freeze }
+        return yield if shape.bytesize > LONGEST_SHAPE
+
+        @of_shapes.fetch(changing? ? [shape, scopes] : shape) { yield.freeze }
       end
 
       # Finds the tables from which all statements read only rows with one value in a column.
@@ -95,7 +97,7 @@ module Castellan
       def changing? = @scoped.any?
 
       # @return [Array<String>] SQL of the associations whose scopes may change, for this request
-      def scopes = @scoped.map { |association| association.lazy.whole_sql }
+      def scopes = @scoped.map { |association| whole_sql(association) }
 
       # @return [Array<String>] SQL of all associations that the plan reads, for this request
       def associations = @fixed + scopes
@@ -165,6 +167,13 @@ module Castellan
         related = edge ? edge.relationship.definitions : []
         narrowed = related.one? && (association.direct? || association.macro == :belongs_to) && association.lazy.plain?
         @links << Link.new(association.lazy.whole_sql, (association.owner_key if of_root), (related.first if narrowed)).freeze
+      end
+
+      def whole_sql(association)
+        identity = association.identity or return association.lazy.whole_sql
+
+        build = -> { association.lazy.whole_sql.then { |sql| sql if identity == association.identity } }
+        @texts.fetch([association, identity], &build) || association.lazy.whole_sql
       end
 
       # Another database may have a table of the same name.

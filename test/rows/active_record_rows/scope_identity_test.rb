@@ -67,8 +67,16 @@ class ScopeIdentityTest < Minitest::Test
      all.where(title: "a").or(all.where(title: "b")), all.where(bought_on: Date.new(2026, 1, 2)), all.where(reader_id: 2**80),
      all.order(:title), all.order(title: :desc), all.order("title"), all.order(:title, :id), all.reorder(nil), all.limit(3), all.limit(4),
      all.offset(3), all.limit(3).offset(4), all.limit(4).offset(3), all.none, all.joins(:reader), all.includes(:reader),
+     all.references(:readers), all.includes(:reader).references(:readers), all.includes(:reader).where(readers: { name: "a" }),
      all.preload(:reader), all.where(readers: { name: "a" }), all.lock, all.distinct, all.select(:id), all.from("books AS books"),
      Reader.new(id: 1).books, Reader.all, HiddenBook.all, Book.where(id: Reader.select(:id)), Book.where(title: Arel.sql("reader_id"))]
+  end
+
+  def test_records_that_are_loaded_apart_change_no_identity
+    plain = Book.where(reader_id: 1)
+    same = [plain.includes(:reader), plain.references(:readers), plain.preload(:reader)]
+    assert_equal [Identity.of(plain)], same.map { |relation| Identity.of(relation) }.uniq
+    assert_nil Identity.of(plain.includes(:reader).references(:readers))
   end
 
   def test_relations_with_one_identity_have_one_sql

@@ -45,6 +45,17 @@ module Castellan
           steady?(->(model) { !ActiveRecordRows.fixed?(model) }) { |scope| scope.nil? || ConstantScope.constant?(scope) }
         end
 
+        # (see Rows::Association#identity)
+        def identity
+          return if ActiveRecordThread.associations_scoped?
+
+          untyped, typed = steps.partition(&:polymorphic?)
+          found = typed.map(&:klass).uniq.map { |model| of_model(model) } + typed.map { |step| of_scope(step) }
+          found unless found.include?(nil) || untyped.any?(&:scope)
+        rescue StandardError
+          nil # the scope raises when the SQL is built, too
+        end
+
         # @return [Boolean] whether the association is a has_many without :through
         def direct? = !@reflection.through_reflection? && macro == :has_many
 
@@ -149,6 +160,19 @@ module Castellan
           steps.all? { |step| yield(step.scope) && (step.polymorphic? || !changes.call(step.klass)) }
         end
 
+        def of_model(model)
+          return true unless ActiveRecordRows.hides_rows?(model)
+
+          Scopes::ScopeIdentity.of(model.default_scoped) unless ActiveRecordRows.rewritten?(model)
+        end
+
+        def of_scope(step)
+          return true if step.scope.nil? || ConstantScope.constant?(step.scope)
+
+          all = step.klass.unscoped
+          Scopes::ScopeIdentity.of(all.instance_exec(&step.scope) || all)
+        end
+
         def single_key
           key = @reflection.polymorphic? ? @reflection.foreign_key : @reflection.chain.last.join_foreign_key
           key.to_sym unless key.is_a?(Array)
@@ -221,11 +245,13 @@ module Castellan
             path, line = written(scope).source_location if scope.is_a?(Proc)
             return false unless path && File.file?(path) && File.mtime(path) < STARTED
 
-            RESULTS.fetch([path, line]) do
-              text = File.readlines(path).drop(line - 1)
-              ends = text.first.to_s.enum_for(:scan, START).map { Regexp.last_match.end(0) }
-              ends.any? && ends.all? { |start| harmless_lambda?("->#{text.join[start..]}") }
-            end
+            RESULTS.fetch([path, line]) { written_constant?(path, line) ? :constant : :changing } == :constant
+          end
+
+          def written_constant?(path, line)
+            text = File.readlines(path).drop(line - 1)
+            ends = text.first.to_s.enum_for(:scan, START).map { Regexp.last_match.end(0) }
+            ends.any? && ends.all? { |start| harmless_lambda?("->#{text.join[start..]}") }
           end
 
           # Rails wraps a scope without arguments in a block whose local variable `scope` is the original.

@@ -229,7 +229,7 @@ module Castellan
           extend Rows::Scopes::Identity
 
           MARK = Rows::Scopes::Identity::MARK
-          KNOWN = %i[where order limit offset preload].freeze
+          KNOWN = %i[where order limit offset preload includes references].freeze
           COMPARISONS = [
             Arel::Nodes::Equality, Arel::Nodes::NotEqual, Arel::Nodes::GreaterThan, Arel::Nodes::GreaterThanOrEqual, Arel::Nodes::LessThan,
             Arel::Nodes::LessThanOrEqual
@@ -277,6 +277,7 @@ module Castellan
           def relation(relation)
             values = relation.values
             values.each_key { |name| throw :unknown unless KNOWN.include?(name) }
+            throw :unknown if relation.eager_loading?
             shape = "#{MARK}#{relation.klass.name} #{relation.klass.quoted_table_name}"
             bound = []
             condition(relation.where_clause.ast, shape, bound) if values.key?(:where)
