@@ -85,7 +85,7 @@ module Castellan
       end
 
       # The type is unknown if the table cannot be read, or the model is not one of an ORM.
-      # What is read from a NOT NULL column is never null; a callback may replace a null that is written.
+      # In a response, a NOT NULL column is never null; a callback may replace a null in a request.
       def type(definition, name, read: false)
         type = Write::Models.for(definition.model).type(name)
         one = type.allowed ? { "enum" => type.allowed } : TYPES[type.name]

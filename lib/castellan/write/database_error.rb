@@ -96,8 +96,8 @@ module Castellan
       # @param linked [Array<(String, String, Array<Object>)>] for each relationship that is written its name, JSON pointer
       #   and records
       # @param suspects [Array<String>] JSON pointers to the values that the database is likely to refuse
-      # @param written [Array<String>] JSON pointers to what the request writes; of the columns of a constraint, the client
-      #   is told the last of these: a slug, not the account in which it is taken
+      # @param written [Array<String>] JSON pointers to what the request writes. An error of a constraint of several columns
+      #   names the last of these: a slug, not the account in which it is taken
       def initialize(models, members, linked: [], suspects: [], written: [])
         @models = models
         @members = members
