@@ -27,10 +27,12 @@ module Castellan
     # @return [Boolean] whether a query of the model returns the same as in a new thread
     def default?(model, own = model.base_class?)
       state = ::ActiveSupport::IsolatedExecutionState.context.active_support_execution_state or return true
-      return false if state[:time_zone] || elsewhere?(state) || associations_scoped?(state)
+      return false if state[:time_zone] || elsewhere?(state)
 
       scopes = state[SCOPES] or return true
-      scopes.current_scope(model, own).nil? && scopes.global_current_scope(model, own).nil?
+      return true if unscoped?(scopes)
+
+      !associations_scoped?(state) && scopes.current_scope(model, own).nil? && scopes.global_current_scope(model, own).nil?
     end
 
     # There, associations have further conditions or no default scope, also those whose statements are otherwise the
@@ -58,5 +60,13 @@ module Castellan
       state[HANDLER] ? true : false
     end
     private_class_method :elsewhere?
+
+    # @return [Boolean] whether the thread is in no block of `scoping` or `unscoped` of any model
+    def unscoped?(scopes)
+      current = scopes.instance_variable_get(:@current_scope)
+      global = scopes.instance_variable_get(:@global_current_scope)
+      current && global ? (current.empty? || current.values.none?) && (global.empty? || global.values.none?) : false
+    end
+    private_class_method :unscoped?
   end
 end

@@ -61,6 +61,33 @@ module NotifiedVersionsContract
     end
   end
 
+  # Whoever may connect can notify of names that no table has.
+  def test_notifications_of_unknown_tables_are_not_counted
+    listener = @versions.instance_variable_get(:@listener)
+    total = -> { listener.total(Castellan::Clock.monotonic_ns) }
+    posts = -> { listener.generation(%w[posts], Castellan::Clock.monotonic_ns) }
+    before = posts.call
+    counted = total.call
+    @other.exec("NOTIFY castellan_versions, 'unknown'")
+    @other.exec("NOTIFY castellan_versions, 'posts'")
+    eventually { posts.call != before }
+    assert_equal counted + 1, total.call
+  end
+
+  # The memo of a hit must not outlive a write that comes while its version is read.
+  def test_a_reading_ends_with_a_write_of_its_tables
+    before_recheck do
+      posts = dependency("posts")
+      reading = @versions.reading([posts], current("posts"))
+      2.times { assert @versions.noticed_none?(reading) }
+      current("users")
+      @other.exec("INSERT INTO users DEFAULT VALUES")
+      2.times { assert @versions.noticed_none?(reading) }
+      @other.exec("INSERT INTO posts DEFAULT VALUES")
+      eventually { !@versions.noticed_none?(reading) }
+    end
+  end
+
   def test_a_rolled_back_write_changes_nothing
     before = current("posts")
     @other.exec("BEGIN; INSERT INTO posts DEFAULT VALUES; ROLLBACK")

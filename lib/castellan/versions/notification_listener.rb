@@ -32,18 +32,24 @@ module Castellan
         @connect = connect
         @log = log || ->(line) { warn(line) }
         @lock = Mutex.new
-        @writes = Hash.new(0)
-        @all = 0
+        @writes = {} # by table that a generation was read of; anyone who may connect can notify of any name
+        @all = @total = 0
       end
 
       # @param tables [Array<String>] without a schema
       # @param now_ns [Integer] monotonic
       # @return [Integer, nil] nil while the listener is not connected or has been silent
       def generation(tables, now_ns)
-        return start unless @thread&.alive? # threads of a parent process are dead
-        return unless @beat_ns && now_ns - @beat_ns < SILENT_NS
+        total(now_ns) && tables.sum(@all) { |table| @writes[table] || know(table) }
+      end
 
-        tables.sum(@all) { |table| @writes.fetch(table, 0) }
+      # Costs less than {#generation}. Read it before, to know that a generation has not changed since.
+      # @param now_ns [Integer] monotonic
+      # @return [Integer, nil] changes with each write of a table that a generation was read of; nil as {#generation}
+      def total(now_ns)
+        return start unless @thread&.alive? # threads of a parent process are dead
+
+        @total if @beat_ns && now_ns - @beat_ns < SILENT_NS
       end
 
       # Ends the thread and its connection.
@@ -116,7 +122,7 @@ module Castellan
         connection = @connection = connect
         check_delivery(connection) if pooled?(connection)
         connection.exec("LISTEN #{CHANNEL}")
-        @all += 1
+        count(nil)
         @beat_ns = Clock.monotonic_ns
         yield
         loop do
@@ -164,9 +170,18 @@ module Castellan
       end
 
       # The trigger sends an empty name for tables with partitions or parents, whose other names are unknown
-      # here. The pg gem yields it as nil.
+      # here. The pg gem yields it as nil. The total changes last, so that it never stands for an older generation.
       def count(table)
-        table.nil? ? @all += 1 : @writes[table] += 1
+        if table.nil? then @all += 1
+        elsif @writes.key?(table) then @writes[table] += 1
+        else return
+        end
+        @total += 1
+      end
+
+      # With a lock, because another thread may know the table already, and its writes since.
+      def know(table)
+        @lock.synchronize { @writes[table] ||= 0 }
       end
     end
   end

@@ -24,9 +24,11 @@ module Castellan
     class NotifiedVersions
       LIMIT = 5000 # lists of tables; clients choose includes, and each viewer's rows have their own version
 
-      # `known`: the generation before a token was read, the token, the time of reading and its lifetime.
-      # `checked`: the time when the triggers were checked, and the lifetime of tokens. All times in
-      # nanoseconds.
+      # A token, the generation before it was read, the time of reading and its lifetime in nanoseconds. `total` is one of
+      # the listener at which the generation was still the same; nil: none is known.
+      Known = Struct.new(:generation, :token, :read_ns, :lasts_ns, :total)
+
+      # `checked`: the time when the triggers were checked, and the lifetime of tokens, in nanoseconds.
       class Slot
         attr_reader :tables, :names
         attr_accessor :known, :checked
@@ -36,7 +38,7 @@ module Castellan
           @names = @tables.map { |table| table[/[^.]+\z/] } # without the schema, as in notifications
         end
       end
-      private_constant :LIMIT, :Slot
+      private_constant :LIMIT, :Known, :Slot
 
       # @return [ExactVersions]
       attr_reader :exact
@@ -73,8 +75,8 @@ module Castellan
         slot = @slots.fetch(place.empty? ? dependencies : [place, dependencies]) { Slot.new(dependencies) }
         now_ns = Clock.monotonic_ns
         generation = @listener.generation(slot.names, now_ns) or return @exact.current(dependencies, &failed)
-        known, token, read_ns, lasts_ns = slot.known
-        return token if known == generation && now_ns - read_ns < lasts_ns
+        known = slot.known
+        return known.token if known && known.generation == generation && now_ns - known.read_ns < known.lasts_ns
 
         @exact.current(dependencies, &failed).tap { |found| note(slot, generation, found, now_ns) }
       end
@@ -86,7 +88,7 @@ module Castellan
       def reading(dependencies, token)
         slot = @slots[dependencies] or return
         known = slot.known
-        [slot, known].freeze if known && known[1].equal?(token)
+        [slot, known].freeze if known && known.token.equal?(token)
       end
 
       # Costs less than {#current}, in a thread with the default role, shard and connection handler.
@@ -104,8 +106,12 @@ module Castellan
         return false unless slot.known.equal?(known)
 
         now_ns = Clock.monotonic_ns
-        generation, _, read_ns, lasts_ns = known
-        now_ns - read_ns < lasts_ns && @listener.generation(slot.names, now_ns) == generation
+        return false unless now_ns - known.read_ns < known.lasts_ns && (total = @listener.total(now_ns))
+        return true if known.total == total
+        return false unless @listener.generation(slot.names, now_ns) == known.generation
+
+        known.total = total
+        true
       end
 
       # @param model [Object] a model or dataset
@@ -132,14 +138,14 @@ module Castellan
 
       def postgres? = (@dialect ||= @connections.dialect) == :postgres
 
-      # Writes frozen tuples, so that other threads never read parts of two.
+      # Writes new objects, so that other threads never read parts of two.
       def note(slot, generation, token, now_ns)
         checked_ns, lasts_ns = slot.checked
         unless checked_ns && now_ns - checked_ns < @recheck_ns
           lasts_ns = token && (@exact.notifies?(slot.tables) ? @recheck_ns : @poll_ns)
           slot.checked = lasts_ns && [now_ns, lasts_ns].freeze
         end
-        slot.known = token && lasts_ns && [generation, token, now_ns, lasts_ns].freeze
+        slot.known = (Known.new(generation, token, now_ns, lasts_ns) if token && lasts_ns)
       end
     end
   end
