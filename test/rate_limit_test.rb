@@ -42,6 +42,18 @@ class RateLimitTest < Minitest::Test
     assert_equal [%("default";q=3;w=#{YEAR}), "2"], [response["ratelimit-policy"], response["ratelimit"][/r=(\d+)/, 1]]
   end
 
+  def test_a_response_after_the_end_of_its_period_has_no_time_to_wait
+    now = 60_000
+    limit(limit: 1, period: 60) { now += 70 }
+    Castellan::Clock.stub(:now, -> { Time.at(now) }) do
+      assert_match(/r=0;t=0\z/, get["ratelimit"])
+      now = 60_050
+      refused = get
+      assert_equal [429, "10"], [refused.status, refused["retry-after"]]
+      assert_match(/r=0;t=10\z/, refused["ratelimit"])
+    end
+  end
+
   def test_invented_tokens_are_limited_by_address
     limit(limit: 2)
     assert_equal [200, 200, 429], %w[a b c].map { |token| get("HTTP_AUTHORIZATION" => "Bearer #{token}").status }
@@ -119,10 +131,14 @@ class RateLimitTest < Minitest::Test
 
   def test_a_request_to_an_app_costs_what_its_plan_reads
     app = Library.active_record(:sqlite).models.then do |models|
-      Castellan.app { resource models::ArticleResource, at: "articles" }
+      comments = Class.new(models::CommentResource) { page size: 20, max_size: 500 }
+      articles = Class.new(models::ArticleResource) { has_many :comments, resource: comments }
+      Castellan.app { resource articles, at: "articles" }
     end
     asked = { "/api/articles" => 1, "/api/articles?include=author,tags" => 3, "/api/articles/1?include=author" => 2,
               "/api/articles?include=authors" => 1, "/api/articles?page=1&page%5Bsize%5D=2" => 1, "/api/articles/1/author" => 1,
+              "/api/articles/1/author?include=articles" => 2, "/api/articles/1/comments?page%5Bsize%5D=250" => 3,
+              "/api/articles/1/relationships/tags" => 1, "/api/articles/1/nothing" => 1,
               "/api/%FF" => 1, "/" => 1 }
     asked.each do |path, cost|
       request = Rack::Request.new(Rack::MockRequest.env_for(path))
@@ -246,8 +262,11 @@ class RateLimitTest < Minitest::Test
 
   private
 
-  def limit(store: Castellan::Store::MemoryStore.new, period: YEAR, headers: {}, **options)
-    app = ->(_env) { [200, { "content-type" => "text/plain", **headers }, ["ok"]] }
+  def limit(store: Castellan::Store::MemoryStore.new, period: YEAR, headers: {}, **options, &before)
+    app = lambda do |_env|
+      before&.call
+      [200, { "content-type" => "text/plain", **headers }, ["ok"]]
+    end
     @app = Rack::Lint.new(Castellan::RateLimit.new(Rack::Lint.new(app), period: period, store: store, **options))
   end
 

@@ -88,11 +88,13 @@ module Castellan
     # @param env [Hash] Rack's environment
     # @return [Array] Rack's response
     def call(env)
-      counted = count(Client.new(env)) or return @app.call(env)
-      response = counted > @limit ? refused(env) : @app.call(env)
+      now = Clock.now.to_i # the period may end before the response does
+      counted = count(Client.new(env), now) or return @app.call(env)
+      response = counted > @limit ? refused(env, rest(now)) : @app.call(env)
       unless response[1].frozen? || shared?(response[1])
         append(response[1], "ratelimit-policy", @policy)
-        append(response[1], "ratelimit", %(#{@label};r=#{[@limit - counted, 0].max};t=#{rest}))
+        left = (now + rest(now) - Clock.now.to_i).clamp(0, @period)
+        append(response[1], "ratelimit", %(#{@label};r=#{[@limit - counted, 0].max};t=#{left}))
       end
       response
     end
@@ -100,12 +102,11 @@ module Castellan
     private
 
     # @return [Integer, nil] the cost of the client's requests in this period; 0 if the store fails
-    def count(request)
+    def count(request, now)
       client = @by.call(request) or return
       client = "#{client.class.name} #{client.id}" if client.respond_to?(:id)
       cost = (@cost.respond_to?(:call) ? @cost.call(request) : @cost).to_i.clamp(1, MOST_COST)
-      period = Time.now.to_i / @period
-      @store.increment("#{Rack::Attack.cache.prefix}:#{period}:#{@name}:#{client}", cost, ttl: rest + 1) || 0
+      @store.increment("#{Rack::Attack.cache.prefix}:#{now / @period}:#{@name}:#{client}", cost, ttl: rest(now) + 1) || 0
     end
 
     # A cache would send what this client has left to others.
@@ -142,11 +143,9 @@ module Castellan
     end
 
     # Like those of Rack::Attack, periods begin at multiples of their length.
-    def rest
-      @period - (Time.now.to_i % @period)
-    end
+    def rest(now) = @period - (now % @period)
 
-    def refused(env)
+    def refused(env, rest)
       body = JSON.generate(errors: [{ status: "429", title: "Too many requests",
                                       detail: "the limit of #{@limit} in #{@period} seconds is reached; try again in #{rest} seconds" }])
       [429, { "content-type" => "application/vnd.api+json", "content-length" => body.bytesize.to_s, "retry-after" => rest.to_s,

@@ -113,6 +113,15 @@ class CacheCommandTest < Minitest::Test
     assert_match(/^    not stored: .* or the store failed$/, explain("/away"))
   end
 
+  def test_a_document_that_the_store_does_not_take_has_a_reason
+    small = APP.sub("MemoryStore.new", "MemoryStore.new(max_bytesize: 100)")
+    %w[/posts /bytes].each do |path|
+      output, = run_program("explain", path, app: small)
+      assert_match(/^  not stored: the bytes are too large for the store, or the store failed$/, output)
+    end
+    refute_includes explain("/posts"), "not stored"
+  end
+
   def test_tables_without_a_version_are_named
     assert_match(/kept: not now: comnents has no version: add castellan_versions :comnents/, explain("/unversioned"))
     assert_match(/tables: posts$.*^    version: \S+$.*key:/m, explain("/bytes"))

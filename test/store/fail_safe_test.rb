@@ -107,6 +107,28 @@ class FailSafeTest < Minitest::Test
     assert_equal ["castellan: the cache is skipped, because its store fails: MOVED 11851 127.0.0.1:7001"], @lines
   end
 
+  # As of a cluster that lost a server: keys of other servers still work.
+  def test_failures_that_alternate_belong_to_the_same_outage
+    @safe.write_multi({ "a" => "A" })
+    failures = %w[ErrorCollection CannotConnectError].cycle
+    @store.define_singleton_method(:write_multi) { |*, **| raise(Castellan::StoreError, failures.next) }
+    clocked do
+      10.times do
+        assert_equal({ "a" => "A" }, read_at(@store.now + SECOND))
+        2.times { @safe.write_multi({ "b" => "B" }) }
+      end
+    end
+    assert_equal ["castellan: the cache is skipped, because its store fails: ErrorCollection"], @lines
+  end
+
+  # A user of Redis without the right to write has none to run scripts either.
+  def test_a_lease_that_cannot_be_written_is_logged_with_the_failure_of_the_write
+    @store.define_singleton_method(:write_multi) { |*, **| raise(Castellan::StoreError, "no permission to SET") }
+    @store.define_singleton_method(:compare_and_delete) { |*| raise(Castellan::StoreError, "no permission to EVAL") }
+    assert_nil @safe.acquire("lease", "me", ttl: 10)
+    assert_equal ["castellan: the cache is skipped, because its store fails: no permission to SET"], @lines
+  end
+
   # Redis repeats the arguments of a command that it does not know, which may be compressed bytes.
   def test_a_failure_whose_message_is_not_utf8_is_a_miss
     clocked do

@@ -105,7 +105,7 @@ module Castellan
       end
 
       def details(request, answer, seen)
-        lines = [*http_lines(request, seen), *refusal_lines(answer)] +
+        lines = [*http_lines(request, seen), *refusal_lines(answer), *unstored_lines(seen)] +
                 seen.documents.flat_map { |rendering, key| document_lines(rendering, key) } +
                 seen.fetches.flat_map { |key, tables, digest| fetch_lines(key, tables, digest) }
         lines.empty? ? ["no document of Castellan and no Castellan.cache.fetch took part in this response"] : lines
@@ -116,6 +116,12 @@ module Castellan
 
         ["Castellan::HTTPCache", "  key: #{HTTPCache::ClientRequest.new(request.env).url}",
          *seen.refusals.compact.map { |reason| "  not stored: #{reason}" }]
+      end
+
+      def unstored_lines(seen)
+        return [] unless seen.looks.any? { |layer, outcome, *| outcome == :pass && layer != :http }
+
+        ["not stored: the bytes are too large for the store, or the store failed"]
       end
 
       # The exception of an error page, or titles and details from the error document of a 4xx.

@@ -150,12 +150,12 @@ module Castellan
       # @param request [Rack::Request]
       # @param at [String] the path of the mount point, if the middleware is outside of it
       # @return [Integer] for a GET, one for each record type that its plan reads, and one for each hundred
-      #   records of its page; 1 for other requests, and for those that are refused
+      #   records of its page; 1 for linkage and other requests, and for those that are refused
       def cost(request, at: "")
         return 1 unless ALLOWED.include?(request.request_method)
 
         endpoint, id, *rest = route(ClientText.utf8(request.path_info.delete_prefix(at)))
-        endpoint && rest.empty? ? endpoint.cost(request.query_string, id) : 1
+        endpoint && rest.size < 2 ? endpoint.cost(request.query_string, id, *rest) : 1
       rescue BadRequest
         1
       end

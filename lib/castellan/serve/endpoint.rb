@@ -265,9 +265,12 @@ module Castellan
         !JSON.parse(linkage(viewer, id, relationship).to_json).dig("data", "relationships", relationship.key).nil?
       end
 
+      # @param name [String, nil] the relationship of related resources, such as /posts/1/comments
       # @return [Integer] see {App#cost}
       # @raise [BadRequest] if the query string is invalid
-      def cost(query, id)
+      def cost(query, id, name = nil)
+        return related_cost(query, id, name) if name
+
         asked = parameters(query).request
         nodes = Plan.compile(@resource.definition, asked).nodes.size
         nodes + (id || asked.page.nil? ? 0 : asked.page.last / 100)
@@ -294,6 +297,15 @@ module Castellan
       end
 
       private
+
+      # One, if the type of the related records is known only when they are read.
+      def related_cost(query, id, name)
+        definition = @resource.definition
+        relationship = definition.relationships[definition.member_named(name)]
+        return 1 unless relationship&.related? && relationship.definitions.one?
+
+        related(relationship.resource, @path, :all, id).cost(query, relationship.to_many? ? nil : id)
+      end
 
       def hits
         status = @frame.cache_status ? HIT : {}

@@ -36,8 +36,7 @@ module Castellan
         @effect = effect
         @failing = false
         @rests_until_ns = 0
-        @failure = nil
-        @failed_ns = 0
+        @failures = {} # message => when it occurred last
         @lock = Mutex.new
         @trial = Mutex.new
       end
@@ -88,7 +87,7 @@ module Castellan
         guard(nil) do
           @store.write_multi({ key => token }, ttl: ttl, if_absent: true).any?
         rescue StoreError
-          compare_and_delete(key, token) # its answer may only be late
+          release(key, token) # its answer may only be late
           raise
         end
       end
@@ -130,16 +129,24 @@ module Castellan
         miss
       end
 
-      # A full Redis rejects writes but still serves reads: that is one outage.
+      # Without a line of its own: the failure of the write is the one to log.
+      def release(key, token)
+        @store.compare_and_delete(key, token)
+      rescue StoreError
+        false
+      end
+
+      # A full Redis rejects writes but still serves reads, and a cluster without one node fails in several ways: that is
+      # one outage.
       # @return [Boolean] whether an outage begins
       def fail_with(failure, started_ns)
         now_ns = Clock.monotonic_ns
         @lock.synchronize do
           failure = failure.b.tr("0-9", "") # a cluster's "MOVED 11851 …" names another slot for each key
-          begins = !@failing && (@failure != failure || now_ns - @failed_ns >= OUTAGE_NS)
+          @failures.delete_if { |_, failed_ns| now_ns - failed_ns >= OUTAGE_NS }
+          begins = !@failing && !@failures.key?(failure)
           @failing = true
-          @failure = failure
-          @failed_ns = now_ns
+          @failures[failure] = now_ns
           @rests_until_ns = now_ns + [(now_ns - started_ns) * REST, LONGEST_REST_NS].min
           begins
         end
