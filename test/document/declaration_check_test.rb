@@ -55,4 +55,23 @@ class DeclarationCheckTest < Minitest::Test
     assert_equal before.map { |_| 99 }, mentors.call
     refute_includes before, 99
   end
+
+  def test_a_path_through_a_polymorphic_association_is_a_declaration_error
+    models = Library.active_record(:sqlite).models
+    note = Class.new(models::Article) do
+      def self.name = "Note"
+      self.table_name = "articles"
+      belongs_to :subject, polymorphic: true, foreign_key: :author_id, foreign_type: :title
+    end
+    { "attribute :name" => -> { attribute :name, from: "subject.name" }, "filter name" => -> { filter :name, from: "subject.name" },
+      "sort name" => -> { sort :name, from: "subject.name" } }.each do |what, declaration|
+      resource = Class.new(Castellan::Resource) do
+        model note
+        type "notes"
+        class_exec(&declaration)
+      end
+      error = assert_raises(Castellan::DeclarationError) { Castellan.app { resource resource } }
+      assert_includes error.message, "#{what}: subject is polymorphic, and from: walks associations to one table only"
+    end
+  end
 end

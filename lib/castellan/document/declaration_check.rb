@@ -158,6 +158,7 @@ module Castellan
       def to_one!(adapter, name, what, location)
         association = association!(adapter, name, what, location)
         refuse("#{what}: #{name} is a to-many association, and from: walks to-one associations only", location) if association.to_many?
+        refuse("#{what}: #{name} is polymorphic, and from: walks associations to one table only", location) if association.model.nil?
 
         Rows.for(association.model)
       end
