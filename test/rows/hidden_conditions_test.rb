@@ -50,6 +50,10 @@ class HiddenConditionsTest < Minitest::Test
       end
     when "dataset"
       def Page.dataset = super.where(tenant_id: $tenant)
+    when "block"
+      Country.one_to_many(:pages, class: :Page) { |pages| pages.where(tenant_id: $tenant) }
+    when "delay"
+      Country.one_to_many :pages, class: :Page, conditions: { tenant_id: Sequel.delay { $tenant } }
     end
 
     class CountryResource < Castellan::Resource
@@ -113,6 +117,15 @@ class HiddenConditionsTest < Minitest::Test
 
   def test_an_overridden_dataset_is_asked_in_each_request
     assert_equal "read\n", run_ruby("-e", COMMON + SEQUEL + OF_TENANT, "dataset", "keep")
+  end
+
+  def test_a_tenant_never_gets_what_the_association_of_another_shows
+    compared = <<~'RUBY'
+      compare(%w[/countries?include=pages], [1, 1, 1, 2, 2, 2, 1, 2]) { |tenant, read| [read.call, "of #{tenant}"] }
+    RUBY
+    %w[block delay].product([[], %w[keep]]) do |kind, further|
+      assert_equal "read\n", run_ruby("-e", COMMON + SEQUEL + compared, kind, *further)
+    end
   end
 
   def test_an_overridden_default_scope_method_is_asked_in_each_request

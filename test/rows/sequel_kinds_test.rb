@@ -72,7 +72,59 @@ module SequelKindsContract
     assert_equal '{"data":null}', resource.render(id: "x_2")
   end
 
+  WEIGHTS = [1, 3, 3, 1, 5, 5, 5, 1, 3].freeze # twice in a row, so that SQL is kept
+
+  %i[block_quests method_quests delayed_quests kept_quests chosen_quests shared_quests shared_kept_quests
+     shared_chosen_quests block_quest].each do |name|
+    define_method("test_kept_sql_of_#{name}_has_the_conditions_of_the_present_request") do
+      resource = relating(:Knight, name)
+      found = WEIGHTS.map do |weight|
+        with_weight(weight) do
+          assert_equal expected(:Knight, name), links(resource, all(:Knight), name)
+          links(resource, all(:Knight), name, include: name.to_s)
+        end
+      end
+      assert_equal(WEIGHTS.map { |weight| with_weight(weight) { expected(:Knight, name) } }, found)
+    end
+  end
+
+  def test_filters_and_attributes_of_a_path_have_the_conditions_of_the_present_request
+    resource = resource_of(world::Knight)
+    resource.attribute :title, from: "block_quest.title"
+    resource.filter :title, from: "block_quest.title"
+    resource.sort :title, from: "block_quest.title", default: "title"
+    WEIGHTS.each do |weight|
+      with_weight(weight) do
+        quests = all(:Knight).filter_map { |knight| knight.block_quest && [knight.id.to_s, knight.block_quest.title] }.sort_by(&:reverse)
+        read = JSON.parse(resource.render(filter: { title: %w[w1 w3 w5] }))["data"]
+        assert_equal(quests, read.map { |one| [one["id"], one["attributes"]["title"]] })
+      end
+    end
+  end
+
+  def test_the_sql_of_conditions_is_kept
+    plain, *others = %i[quests conditional block_quests kept_quests].map { |name| objects_of(name) }
+    others.each { |objects| assert_operator objects, :<, plain * 2 }
+    plain, *others = %i[shared shared_quests shared_kept_quests].map { |name| objects_of(name) }
+    others.each { |objects| assert_operator objects, :<, plain * 2 }
+  end
+
   private
+
+  def objects_of(name)
+    resource = relating(:Knight, name)
+    with_weight(3) do
+      4.times { resource.render(include: name.to_s) }
+      allocated_objects { resource.render(include: name.to_s) }
+    end
+  end
+
+  def with_weight(weight)
+    Thread.current[:weight] = weight
+    yield
+  ensure
+    Thread.current[:weight] = nil
+  end
 
   def relating(model, name)
     reflection = world.const_get(model).association_reflection(name)

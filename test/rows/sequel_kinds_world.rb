@@ -98,6 +98,7 @@ module SequelKindsWorld
       steed = world.const_set(:Steed, Class.new(Sequel::Model(database[:steeds])))
       ride = world.const_set(:Ride, Class.new(Sequel::Model(database[:rides])))
       of_knight(knight, quest, steed)
+      of_weight(world, knight, quest)
       quest.many_to_one :knight, class: knight
       quest.many_to_one :herald, class: knight, key: :crest, primary_key: :crest
       quest.many_to_many :companions, class: knight, join_table: :companions, left_key: :quest_id, right_key: :knight_id
@@ -131,6 +132,23 @@ module SequelKindsWorld
       knight.many_through_many :fellow_rides, [%i[companions knight_id quest_id], %i[rides quest_id stall]], class: knight,
                                                                                                              right_primary_key: :id
       knight.one_to_many :steeds, class: steed, key: :knight_id
+    end
+
+    # Associations to quests of the weight of the current thread, and to those of a model with a default dataset.
+    def of_weight(world, knight, quest)
+      present = -> { Thread.current[:weight] }
+      kept = world.const_set(:KeptQuest, Class.new(Sequel::Model(quest.db[:quests].where { weight > 2 })))
+      chosen = world.const_set(:ChosenQuest, Class.new(Sequel::Model(quest.db[:quests].where(weight: Sequel.delay(&present)))))
+      knight.one_to_many(:block_quests, class: quest, key: :knight_id) { |dataset| dataset.where(weight: present.call) }
+      knight.one_to_many(:method_quests, class: quest, key: :knight_id) { |dataset| dataset.where { weight <= Thread.current[:weight] } }
+      knight.one_to_many :delayed_quests, class: quest, key: :knight_id, conditions: { weight: Sequel.delay(&present) }
+      knight.one_to_many :kept_quests, class: kept, key: :knight_id
+      knight.one_to_many :chosen_quests, class: chosen, key: :knight_id
+      joined = { join_table: :companions, left_key: :knight_id, right_key: :quest_id }
+      knight.many_to_many(:shared_quests, class: quest, **joined) { |dataset| dataset.where(weight: present.call) }
+      knight.many_to_many :shared_kept_quests, class: kept, **joined
+      knight.many_to_many :shared_chosen_quests, class: chosen, **joined
+      knight.one_to_one(:block_quest, class: quest, key: :knight_id, order: :id) { |dataset| dataset.where(weight: present.call) }
     end
   end
 end

@@ -322,7 +322,39 @@ class SequelRefusedWritesTest < Minitest::Test
     assert_equal 200, send_document("PATCH", "/owners/1", type: "owners", id: "1", attributes: { name: "Ada" }).status
   end
 
+  def test_nested_attributes_that_do_not_fit_are_422
+    note = { name: "n" }
+    wrong = ["x", 1, nil, [1], { "0": 1 }, [{ nope: 1 }], [{ id: 99, name: "x" }], { a: [] }, [note, note, note]]
+    wrong.each { |value| assert_equal [422, "/data/attributes/notes_attributes"], nested(notes_attributes: value), value.inspect }
+    [[note], { nope: 1 }].each do |value|
+      assert_equal [422, "/data/attributes/card_attributes"], nested(card_attributes: value), value.inspect
+    end
+    assert_equal [1, 0], [@models::Owner.count, @models::Note.where(name: "n").count]
+    [[note], { "0": note }].each { |value| assert_equal 201, nested(notes_attributes: value).first }
+    assert_equal 201, nested(card_attributes: note).first
+    assert_equal [2, 1], [@models::Note, @models::Card].map { |model| model.where(name: "n").exclude(owner_id: nil).count }
+  end
+
   private
+
+  def nested(values)
+    @models::Owner.plugin :nested_attributes
+    @models::Owner.nested_attributes :notes, :card, limit: 2
+    owners = resource(@models::Owner)
+    @nested ||= Castellan.app { resource owners }
+    body = JSON.generate(data: { type: "owners", attributes: { name: "a", **values } })
+    response = Rack::MockRequest.new(@nested).post("/owners", input: body, "CONTENT_TYPE" => "application/vnd.api+json")
+    [response.status, JSON.parse(response.body).dig("errors", 0, "source", "pointer")]
+  end
+
+  def resource(model)
+    Class.new(Castellan::Resource) do
+      model model
+      type "owners"
+      attributes :name
+      writable :name, :notes_attributes, :card_attributes
+    end
+  end
 
   def models(database)
     models = Module.new { def self.roll_back = raise(Sequel::Rollback) }

@@ -8,7 +8,9 @@ module Castellan
       CHECKED = { "uuid" => :uuid, "hstore" => :hstore }.freeze
       # The methods of the extension pg_json that make a JSON value of a scalar.
       WRAPPERS = { json: :pg_json_wrap, jsonb: :pg_jsonb_wrap }.freeze
-      private_constant :CHECKED, :WRAPPERS
+      # Errors of the plugin nested_attributes for values that do not fit.
+      REFUSED = %w[Sequel::Error Sequel::MassAssignmentRestriction Sequel::InvalidValue].freeze
+      private_constant :CHECKED, :WRAPPERS, :REFUSED
 
       # @return [Class]
       attr_reader :model
@@ -44,6 +46,8 @@ module Castellan
       # If Sequel does not know a type, PostgreSQL can read it only from text.
       # @return [Boolean] whether the attribute can store the value
       def fits?(name, value)
+        return fits_nested?(name, value) if nested(name)
+
         column = model.db_schema&.fetch(name.to_sym, nil)
         return true if serialized?(name) || column.nil? || names_of(name)
         return true if column[:db_type].to_s.end_with?("[]") || %i[json jsonb hstore].include?(column[:type])
@@ -67,7 +71,8 @@ module Castellan
       def assign(record, values)
         values.each do |name, value|
           reflection = model.association_reflection(name)
-          if reflection.nil? || reflection[:type] == :many_to_one
+          if nested(name) then assign_nested(record, name, value)
+          elsif reflection.nil? || reflection[:type] == :many_to_one
             record.public_send(:"#{name}=", value)
           elsif record.new? # the other rows need its key
             (record.instance_variable_get(:@castellan_members) || record.instance_variable_set(:@castellan_members, {}))[name] = value
@@ -181,6 +186,31 @@ module Castellan
       end
 
       private
+
+      # @return [Hash, nil] the association whose records the writer of the plugin nested_attributes changes
+      def nested(name)
+        reflection = model.association_reflection(name.to_s.delete_suffix("_attributes").to_sym) if name.end_with?("_attributes")
+        reflection if reflection&.key?(:nested_attributes)
+      end
+
+      def fits_nested?(name, value)
+        return value.is_a?(Hash) unless nested(name).returns_array?
+
+        value = value.values if value.is_a?(Hash)
+        value.is_a?(Array) && value.all?(Hash)
+      end
+
+      # @raise [NotSaved] if a related record has no such column, or there is no record with the key
+      def assign_nested(record, name, value)
+        raise ::Sequel::Error if value.nil? && !nested(name)[:nested_attributes][:reject_nil]
+
+        record.public_send(:"#{name}=", value)
+      rescue ::Sequel::Error => error
+        raise unless REFUSED.include?(error.class.name) # others are those of the database
+
+        record.errors.add(name, "is invalid")
+        raise NotSaved, record
+      end
 
       # Reads from the server of the transaction: :read_only does not show its changes.
       def on_one_server(&block)

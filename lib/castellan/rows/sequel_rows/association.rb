@@ -36,6 +36,18 @@ module Castellan
           @reflection.values_at(:block, :conditions, :instance_specific).none?
         end
 
+        # Sequel keeps the dataset of an association without a block; its conditions may still contain a `Sequel.delay`.
+        # (see Rows::Association#identity)
+        def identity
+          return if model.nil? || adapter.scopes.rewritten?
+
+          kept = @reflection.associated_dataset
+          dataset = @reflection.values_at(:block, :instance_specific, :eager_graph).none? ? kept : dataset_of({ owner_key => key_value })
+          Scopes::ScopeIdentity.of_association(dataset, kept, model.dataset)
+        rescue StandardError
+          nil # the block raises when the SQL is built, too
+        end
+
         # @return [Boolean] whether the association is a one_to_many
         def direct? = @reflection[:type] == :one_to_many && of_keys?
 

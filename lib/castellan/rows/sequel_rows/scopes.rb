@@ -310,12 +310,22 @@ module Castellan
           # @param own [Sequel::Dataset] the model's dataset
           # @return [Array(String, Array), nil] shape and values; nil if the dataset has more than conditions
           #   on columns, conditions as text, an order and a limit, or has methods of its own
-          def of(dataset, own)
+          def of(dataset, own) = identity(dataset, own, KNOWN)
+
+          # @param kept [Sequel::Dataset] the association's dataset without its owner, which Sequel keeps
+          # @return [Array(String, Array), nil] as {of}; the tables that the association joins and its SELECT list
+          #   do not count while they are those of `kept`
+          def of_association(dataset, kept, own)
+            same = kept.opts.keys.select { |name| dataset.opts[name].equal?(kept.opts[name]) }
+            identity(dataset, own, KNOWN + same) if of(own, own)
+          end
+
+          def identity(dataset, own, known)
             return unless plain_class?(dataset.class, own.class)
 
             catch(:unknown) do
               opts = dataset.opts
-              opts.each_key { |name| throw :unknown unless KNOWN.include?(name) }
+              opts.each_key { |name| throw :unknown unless known.include?(name) }
               shape = "#{MARK}#{opts[:model]&.name}"
               bound = []
               opts[:from].each { |table| column(table, shape) }
@@ -374,7 +384,7 @@ module Castellan
             else throw :unknown
             end
           end
-          private_class_method :plain_class?, :expression, :operation, :order, :column
+          private_class_method :identity, :plain_class?, :expression, :operation, :order, :column
         end
       end
     end
