@@ -24,9 +24,10 @@ module Castellan
     STORE = :store
     KEY = :castellan_recording
     TOGETHER = :castellan_together
+    APART = :castellan_apart
     INHERITED = Fiber.respond_to?(:[])
     THREADS = {}.compare_by_identity # for Ruby 3.1: thread => its recording, for the thread's other fibers
-    private_constant :KEY, :TOGETHER, :INHERITED, :THREADS
+    private_constant :KEY, :TOGETHER, :APART, :INHERITED, :THREADS
 
     class << self
       # Records the block.
@@ -91,6 +92,20 @@ module Castellan
         yield
       ensure
         Thread.current[TOGETHER] = before
+      end
+
+      # @return [Integer] nanoseconds that blocks of {apart} have taken in this fiber
+      def apart_ns = Thread.current[APART] || 0
+
+      # Adds the time of the block to {apart_ns}; that of an inner block is part of it. For a block of the application
+      # that the driver calls inside of a statement.
+      # @return [Object] the result of the block
+      def apart
+        before = apart_ns
+        started_ns = Clock.monotonic_ns
+        yield
+      ensure
+        Thread.current[APART] = before + Clock.monotonic_ns - started_ns
       end
 
       # @!method current

@@ -65,6 +65,25 @@ class DetectSequelTest < Minitest::Test
     assert_includes finding.fix, "add .eager(:employee) and .all where the users are loaded: test/detect/sequel_test.rb:#{__LINE__ - 1}"
   end
 
+  def test_records_of_a_limited_list_loaded_one_by_one_must_be_loaded_together_first
+    finding = only { World::User.order(:id).limit(20).map { |user| user.employee&.id } }
+    assert_includes finding.fix.to_s, "add .eager(:employee) and .all where the users are loaded: test/detect/sequel_test.rb"
+  end
+
+  def test_all_associations_below_records_that_are_loaded_one_by_one_are_one_fix
+    findings = watch { World::User.order(:id).each { |user| user.posts.each { |post| post.comments.each(&:author) } } }
+    assert_equal 3, findings.size
+    findings.each { |finding| assert_includes finding.fix, "add .eager(posts: { comments: :author }) and .all where the users are" }
+  end
+
+  def test_the_time_of_a_block_is_not_that_of_the_statement_that_yields_to_it
+    now = 0
+    findings = Castellan::Clock.stub(:monotonic_ns, -> { now += 1 }) do
+      Castellan::Detect.watch { World::User.order(:id).each { now += 1_000_000_000 } }
+    end
+    assert_empty findings
+  end
+
   def test_the_fix_of_nested_loops_is_at_their_root
     findings = watch { World::User.all.each { |user| user.posts.each { |post| post.comments.each(&:author) } } }
     assert_equal 3, findings.size

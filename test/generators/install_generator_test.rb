@@ -92,6 +92,14 @@ class InstallGeneratorTest < Minitest::Test
     end
   end
 
+  def test_a_block_with_a_record_does_not_hide_the_tables_of_the_statements
+    cover = CACHED.sub(/^end/, "  attribute(:cover, preloads: :tags) { |post| post.tags.size }\nend")
+    with_app({ "app/resources/post_resource.rb" => cover }) do |run, dir|
+      assert_match(/not all documents of PostResource are cached: .*PostResource\.document\.explain/, run.call("generate"))
+      assert_includes one(dir, "add_castellan_versions"), "castellan_versions :posts, :tags, :users\n"
+    end
+  end
+
   def test_tables_of_notified_resources_notify
     files = { "app/resources/post_resource.rb" => CACHED.sub("cache :exact", "cache :notified"),
               "app/resources/name_resource.rb" => "class NameResource < Castellan::Resource\n  model ::Name\n  cache :exact\nend\n",

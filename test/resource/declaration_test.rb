@@ -159,6 +159,8 @@ class DeclarationTest < Minitest::Test
       representation :short, only: %i[titel]
     },
     "attribute :a: from: is read as it is; leave out columns: and the block" => -> { attribute(:a, from: "title") { |row| row } },
+    "attribute :a: preloads: is for a block that takes the record; leave out columns:" =>
+      -> { attribute(:a, columns: %i[title], preloads: :author) { |row| row } },
     "attribute :a: columns: needs a block that reads them" => -> { attribute :a, columns: %i[title] },
     "from: \"title\" is the attribute itself; leave from: out" => -> { attribute :title, from: "title" },
     "per_viewer(:read) needs a block" => -> { per_viewer :read },

@@ -34,7 +34,7 @@ module Castellan
         @site = @started_ns = @ended_ns = @least_ns = @least_objects = nil
         @next_look = 1
         @digests = {}
-        @settled = @refused = false
+        @settled = @refused = @several = false
       end
 
       # Whether the group belongs to this association; nil and nil stand for no association.
@@ -42,6 +42,13 @@ module Castellan
 
       # Whether the ORM sent these statements for `preload`, `includes` or `eager`.
       def preload? = @owner == Instrument::PRELOAD
+
+      # Notes that a LIMIT of Sequel, which its shape does not show, allows several rows.
+      def several!
+        @several = true
+      end
+
+      def several? = @several
 
       # Counts a statement. Once enough different values were seen, the values are no longer compared.
       # @param started_ns [Integer] monotonic
@@ -138,6 +145,7 @@ module Castellan
         @digests = @digests.merge(other.digests)
         @pieces = @pieces.merge(other.pieces) if @pieces && other.pieces
         @stack ||= other.stack
+        @several ||= other.several?
         @started_ns, @ended_ns = [[@started_ns, other.started_ns].compact.min, [@ended_ns, other.ended_ns].compact.max]
         @order = [@order, other.order].min
       end

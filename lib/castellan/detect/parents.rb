@@ -13,10 +13,11 @@ module Castellan
     #   parent.walk    # => :posts, if the association of one record loaded them
     #   parent.also    # => more sites that loaded such records, if the first loaded too few
     #   parent.join    # => true if a JOIN of the line loaded the associations of the path
+    #   parent.streamed  # => true if the line reads the records one by one, with Sequel's `each`
     #
     # The path may consist of preloads, joins, and queries for one owner at a time.
     class Parents
-      Parent = Struct.new(:model, :site, :count, :path, :loaded, :also, :walk, :join, keyword_init: true)
+      Parent = Struct.new(:model, :site, :count, :path, :loaded, :also, :walk, :join, :streamed, keyword_init: true)
       # Records that a line loads: `path` leads from the class of the `preload` to `model`, and `names` are
       # the associations of `model` that are preloaded, too.
       Node = Struct.new(:preload, :model, :path, :names) do
@@ -141,10 +142,10 @@ module Castellan
         candidates.take_while { |other| missing.positive? && (missing -= other.count) }
       end
 
-      # If a repeated association loaded the owners, continues with the parent of that association.
+      # If a repeated association, whose statements began earlier, loaded the owners, continues with its parent.
       def through_group(owner, group, depth)
         walk, link = walks.find do |other, link|
-          !other.equal?(group) && other.count > 1 && leads_to?(link, other, owner) && !other.owner.equal?(owner)
+          !other.equal?(group) && !group.before?(other) && other.count > 1 && leads_to?(link, other, owner) && !other.owner.equal?(owner)
         end
         parent = walk && of(walk.owner, walk, depth: depth + 1) or return
 
@@ -169,12 +170,13 @@ module Castellan
       def streamed(owner, group)
         return unless Detect.models(owner) == SequelModels
 
-        statement = @groups.find { |other| other.before?(group) && other.association.nil? && reads_several?(other.shape, owner) }
-        Parent.new(model: owner, site: statement.sites.keys.first, count: nil, path: []) if statement
+        statement = @groups.find { |other| other.before?(group) && other.association.nil? && reads_several?(other, owner) }
+        Parent.new(model: owner, site: statement.sites.keys.first, count: nil, path: [], streamed: true) if statement
       end
 
-      def reads_several?(shape, owner)
-        (!shape.single? || shape.paged?) && shape.records? && SequelModels.of_table(shape.table).include?(owner)
+      def reads_several?(group, owner)
+        shape = group.shape
+        (!shape.single? || shape.paged? || group.several?) && shape.records? && SequelModels.of_table(shape.table).include?(owner)
       end
     end
   end

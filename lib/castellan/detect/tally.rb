@@ -17,13 +17,15 @@ module Castellan
       MOST_LOADS = 500
       MOST_STRANDS = 500
       NONE = [].freeze
+      SEVERAL = /\blimit \(?(?!1\b)\d/i
       SLOW_NS = 500_000_000
 
       # One SQL text: the ORM's name for the statement, its shape (nil if it is not counted), a number that
-      # stands for the text in comparisons, and the group in which it was last counted.
-      Text = Struct.new(:name, :shape, :number, :write, :group)
+      # stands for the text in comparisons, whether its LIMIT allows several rows, and the group in which it was
+      # last counted.
+      Text = Struct.new(:name, :shape, :number, :write, :several, :group)
       UNCOUNTED = Text.new.freeze
-      private_constant :Text, :UNCOUNTED
+      private_constant :SEVERAL, :Text, :UNCOUNTED
 
       # The records of one model that one line loaded.
       # `count` is the number of records, or of rows if `joined` (a JOIN may return a record several times),
@@ -245,7 +247,7 @@ module Castellan
         return wrote(Shape.new(fingerprint)) if shape.nil? && Shape.switches?(fingerprint)
         return wrote(shape) if shape&.write? && Tally.bulk?(shape, sql)
 
-        Text.new(name, shape, sql.hash, shape&.write?)
+        Text.new(name, shape, sql.hash, shape&.write?, shape&.single? && shape.sequel? && sql.b.match?(SEVERAL))
       end
 
       def wrote(shape)
@@ -276,6 +278,8 @@ module Castellan
         alike = @groups[key] || (@groups.size < MOST_SHAPES ? @groups[key] = [] : return)
         text.group = alike.find { |group| group.through?(@owner, @association) } ||
                      Group.new(text.shape, @owner, @association, @order += 1).tap { |group| alike << group }
+        text.group.several! if text.several
+        text.group
       end
     end
   end

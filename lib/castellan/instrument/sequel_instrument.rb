@@ -21,6 +21,7 @@ module Castellan
           recording = Instrument.subscribed? && Recording.current
           return super unless recording
 
+          apart = Recording.apart_ns
           started = Clock.monotonic_ns
           begin
             result = super
@@ -28,16 +29,23 @@ module Castellan
             recording.notify(:failed)
             raise
           ensure
+            spent = Clock.monotonic_ns - started - (Recording.apart_ns - apart)
             # With several statements, an Array is a row of one of them.
-            recording.listener.query(SequelInstrument.text(self, sql), SequelInstrument.name_of(self), started,
-                                     Clock.monotonic_ns - started, false, (Instrument.rows(result) unless result.is_a?(Array)),
-                                     args.is_a?(Hash) ? args.values : args)
+            recording.listener.query(SequelInstrument.text(self, sql), SequelInstrument.name_of(self), started, spent, false,
+                                     (Instrument.rows(result) unless result.is_a?(Array)), args.is_a?(Hash) ? args.values : args)
           end
         end
       end
 
-      # For Sequel::Dataset: counts the records of `all`, before eager loading.
+      # For Sequel::Dataset: counts the records of `all`, before eager loading. Sequel's SQLite adapter yields rows
+      # inside of the statement, so `each` measures the time of the block, which is not that of the statement.
       module Records
+        def each
+          return super unless block_given? && Instrument.subscribed? && Recording.current
+
+          super { |row| Recording.apart { yield row } }
+        end
+
         private
 
         def _all(block)

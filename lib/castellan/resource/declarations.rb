@@ -60,6 +60,9 @@ module Castellan
           refuse("attribute #{name.inspect}: from: is read as it is; leave out columns: and the block", location)
         end
         refuse("attribute #{name.inspect}: columns: needs a block that reads them", location) if columns && !block
+        if columns && preloads
+          refuse("attribute #{name.inspect}: preloads: is for a block that takes the record; leave out columns:", location)
+        end
         refuse("attribute #{name.inspect}: as_stored: writes a column as it is; leave out the block", location) if as_stored && block
 
         reserved!(name, location)

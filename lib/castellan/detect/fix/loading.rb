@@ -55,7 +55,7 @@ module Castellan
         def active_record? = models == ActiveRecordModels
         def parents = Words.plural(@parent.model)
         def places = [@parent.site, *@parent.also].uniq.map { |site| CallSite.location(site) }.join(" and ")
-        def call = "#{models.preload(@tree)}#{models.unlisted unless @parent.count || @parent.path.any?}"
+        def call = "#{models.preload(@tree)}#{models.unlisted if @parent.streamed}"
         def loaded = @parent.loaded || @parent.model
 
         def refusal

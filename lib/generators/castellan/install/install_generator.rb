@@ -26,6 +26,9 @@ module Castellan
         return say_status("versions", no_tables, :yellow) if lines.empty?
 
         migration_template "versions.rb.tt", "db/migrate/#{migration_name}.rb"
+        uncached.uniq.each do |name|
+          say_status("versions", "not all documents of #{name} are cached: `puts #{name}.document.explain` prints why", :yellow)
+        end
       end
 
       private
@@ -73,6 +76,9 @@ module Castellan
 
       def tables_of_resources = @tables_of_resources ||= cached.to_h { |resource| [resource, tables_of(resource)] }
 
+      # @return [Array<String>] names of resources with documents that cannot be cached
+      def uncached = @uncached ||= []
+
       def cached = declared.first
 
       # @return [Array<Class>] resources whose tables ActiveRecord::Base's connection does not have
@@ -95,8 +101,19 @@ module Castellan
         [resource.declarations.model.table_name, *tables]
       end
 
+      # If code may read any table, asks for the members one by one, because documents without that code can be cached.
       def tables_with(resource, name)
-        resource.document(query: name ? { "include" => name.to_s } : {}).rendering.tables.to_a
+        known = tables_of_document(resource, name)
+        return known if known
+
+        uncached << resource.name
+        [*name || resource.definition.attributes.keys].flat_map do |member|
+          tables_of_document(resource, name, fields: { resource.definition.type.to_sym => [member] }).to_a
+        end
+      end
+
+      def tables_of_document(resource, name, **fields)
+        resource.document(query: name ? { "include" => name.to_s } : {}, **fields).rendering.tables
       rescue BadRequest # clients may not include this relationship
         []
       end
