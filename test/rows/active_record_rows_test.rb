@@ -258,6 +258,12 @@ module ActiveRecordRowsContract
     assert_equal(1, collected.count { |sql, *| sql.include?("users") })
   end
 
+  def test_an_application_leaves_no_idle_connection_to_a_file_and_keeps_a_database_in_memory
+    Dir.mktmpdir do |directory|
+      assert_equal [0, 1], [File.join(directory, "pens.sqlite3"), ":memory:"].map { |file| idle_after_boot(file) }
+    end
+  end
+
   def test_errors_are_those_of_active_record
     resource = resource(models::User) {
       type "users"
@@ -319,6 +325,19 @@ module ActiveRecordRowsContract
     yield
   ensure
     Thread.current[:hidden_roles] = nil
+  end
+
+  def idle_after_boot(file)
+    base = Class.new(ActiveRecord::Base) { self.abstract_class = true }
+    base.define_singleton_method(:name) { "Boot#{object_id}" }
+    base.establish_connection(adapter: "sqlite3", database: file)
+    base.connection_pool.with_connection { |connection| connection.create_table(:pens) { |t| t.string :color } }
+    pens = Class.new(base) { self.table_name = "pens" }
+    resource = resource(pens) { type "pens" }
+    Castellan.app { resource(resource) }
+    base.connection_pool.stat[:idle]
+  ensure
+    base&.remove_connection
   end
 
   # A model of users whose letters are in another database.

@@ -180,6 +180,13 @@ module Castellan
         stack.replace(before) if before
       end
 
+      # Rails does so before it draws the routes, whose checks open them again. Forked workers then warn of those to SQLite.
+      # A database in memory would be lost with its connection.
+      def disconnect_idle
+        pool = model.connection_pool
+        pool.flush! unless dialect.name == :sqlite && pool.db_config.database.to_s.match?(/\A\z|:memory:|mode=memory/)
+      end
+
       # @return [Boolean]
       def same_database?(other)
         other.is_a?(ActiveRecordRows) && model.connection_specification_name == other.model.connection_specification_name
