@@ -220,7 +220,55 @@ module ScopeContract
     end
   end
 
+  def test_the_sql_of_a_path_is_kept_and_shows_each_viewer_its_own_rows
+    knights = knights_of_lieges
+    read = lambda do |viewer, **query|
+      parsed(knights, viewer: viewer, **query)["data"].map { |one| [one["id"].to_i, *one["attributes"].values] }
+    end
+    check = lambda do |viewer|
+      expected = lieges_of(viewer)
+      assert_equal expected, read.call(viewer), viewer.inspect
+      %w[Ada Bors].each do |name|
+        assert_equal expected.select { |row| row[1] == name }, read.call(viewer, filter: { liege_name: name }), viewer.inspect
+      end
+      assert_equal expected.filter_map { |row| row[1] }.sort, read.call(viewer, sort: "liege_name").filter_map { |row| row[1] }
+    end
+    [1, 2, :all, 1, nil, 2, 2, :all, :all, 1, nil, nil].each(&check)
+    [1, 2, :all, nil].map { |viewer| Thread.new { 5.times { check.call(viewer) } } }.each(&:join)
+  end
+
+  def test_a_scope_along_a_path_costs_little_more_than_none
+    all, seen = %i[all seen].map do |kind|
+      knights = knights_of_lieges(scoped: kind == :seen)
+      3.times { |viewer| knights.render(viewer: viewer) }
+      allocated_objects { knights.render(viewer: 1) }
+    end
+    assert_operator seen, :<, all + 150
+  end
+
   private
+
+  def knights_of_lieges(scoped: true)
+    lieges = nil
+    lieges = resource(:knights, "LiegeResource") do
+      attribute :name
+      belongs_to :liege, resource: -> { lieges }, include: false
+      scope { |all, viewer| viewer == :all ? all : all.where(guild_id: viewer) } if scoped
+    end
+    resource(:knights, "KnightResource") do
+      attribute :liege_name, from: "liege.name"
+      attribute :lord_name, from: "liege.liege.name"
+      belongs_to :liege, resource: -> { lieges }, include: false
+      filter :liege_name, from: "liege.name"
+      sort :liege_name, from: "liege.name"
+    end
+  end
+
+  def lieges_of(viewer)
+    knights = ScopeContract::ROWS[:knights]
+    liege = ->(row) { knights.find { |one| one[:id] == row&.dig(:liege_id) && (viewer == :all || one[:guild_id] == viewer) } }
+    knights.map { |row| [row[:id], liege.call(row)&.fetch(:name), liege.call(liege.call(row))&.fetch(:name)] }
+  end
 
   def resource(table, name, &block)
     model = world.models[table]

@@ -13,7 +13,28 @@ class RequestObjectsTest < Minitest::Test
     self.abstract_class = true
   end
 
-  class Letter < Record; end
+  class Letter < Record
+    has_many :stamps, class_name: "RequestObjectsTest::Stamp"
+    has_many :shown, -> { where(number: Thread.current[:shown_stamps] || 1) }, class_name: "RequestObjectsTest::Stamp",
+                                                                               foreign_key: :letter_id
+    has_many :colors, -> { order(:name) }, through: :stamps
+  end
+
+  class Stamp < Record
+    belongs_to :color, class_name: "RequestObjectsTest::Color"
+  end
+
+  class Color < Record; end
+
+  class ColorResource < Castellan::Resource
+    model Color
+    attributes :name
+  end
+
+  class StampResource < Castellan::Resource
+    model Stamp
+    attributes :number
+  end
 
   class LetterResource < Castellan::Resource
     model Letter
@@ -23,15 +44,38 @@ class RequestObjectsTest < Minitest::Test
     page size: 20
   end
 
+  class OwnerResource < Castellan::Resource
+    model Letter
+    type "owners"
+    attributes :number
+    has_many :colors, resource: "ColorResource"
+    has_many :shown, resource: "StampResource"
+    filter :number
+    page size: 2
+  end
+
+  class CountedLetterResource < Castellan::Resource
+    model Letter
+    type "counted-letters"
+    attributes :number
+    filter :number
+    page size: 2, count: "total"
+  end
+
   def setup
     @directory = Dir.mktmpdir # SQLite writes more files beside the database
     Record.establish_connection(adapter: "sqlite3", database: File.join(@directory, "objects.sqlite3"))
     Record.connection.create_table(:letters) { |table| table.string(:title) && table.integer(:number) }
     Letter.table_name = "letters"
+    Record.connection.create_table(:stamps) { |table| %i[letter_id color_id number].each { |name| table.integer(name) } }
+    Record.connection.create_table(:colors) { |table| table.string(:name) }
+    [[Stamp, "stamps"], [Color, "colors"]].each { |model, table| model.table_name = table }
+    Color.insert_all!(%w[red blue].map { |name| { name: name } })
+    Stamp.insert_all!([[1, 1, 1], [1, 2, 2], [2, 2, 1], [2, 2, 2]].map { |values| %i[letter_id color_id number].zip(values).to_h })
     Letter.insert_all!((1..30).map { |number| { title: "Letter #{number}", number: number } })
     @app = Castellan.app do
       authenticate { |env| env["HTTP_AUTHORIZATION"] }
-      resource LetterResource
+      [LetterResource, OwnerResource, CountedLetterResource, ColorResource, StampResource].each { |one| resource one }
     end
   end
 
@@ -54,7 +98,52 @@ class RequestObjectsTest < Minitest::Test
     assert_operator found - document, :<=, MOST
   end
 
+  def test_related_records_are_read_with_kept_sql
+    few = warm_objects { assert_equal 200, answer("/owners/1/colors").first }
+    assert_operator few, :<, 650
+    assert_equal [%w[blue], %w[blue red]], [2, 1].map { |id| attributes("/owners/#{id}/colors", "name").uniq }
+    Color.unscoped.scoping { assert_equal %w[blue red], attributes("/owners/1/colors", "name") }
+    Color.where(name: "red").scoping(all_queries: true) { assert_equal %w[red], attributes("/owners/1/colors", "name") }
+    [1, 2, 1, 3, 2].each do |number|
+      Thread.current[:shown_stamps] = number
+      assert_equal Letter.find(1).shown.map(&:number), attributes("/owners/1/shown", "number")
+    end
+  ensure
+    Thread.current[:shown_stamps] = nil
+  end
+
+  def test_either_of_two_conditions_costs_about_as_much_as_one
+    one = warm_objects { LetterResource.render(Letter.where(number: 1)) }
+    statements = capture_statements { LetterResource.render(Letter.where(number: 1).or(Letter.where(title: "Letter 2"))) }
+    assert_equal 1, statements.size
+    either = warm_objects { LetterResource.render(Letter.where(number: 1).or(Letter.where(title: "Letter 2"))) }
+    assert_operator either, :<, one + 120
+    [2, 3].each do |number|
+      found = JSON.parse(LetterResource.render(Letter.where(number: 1).or(Letter.where(title: "Letter #{number}"))))["data"]
+      assert_equal(["Letter 1", "Letter #{number}"], found.map { |one| one["attributes"]["title"] })
+    end
+  end
+
+  def test_the_sql_that_counts_a_filtered_list_is_kept
+    found = %w[1 2 1 99].map { |number| JSON.parse(answer("/counted-letters?filter%5Bnumber%5D=#{number}").last.join).dig("meta", "total") }
+    assert_equal [1, 1, 1, 0], found
+    counted, uncounted = [CountedLetterResource, OwnerResource].map do |resource|
+      asked = { "filter" => { "number" => "1" }, "fields" => { resource.definition.type => "number" } }
+      query = Castellan::Plan::Request.parse(resource.definition, asked)
+      warm_objects { resource.document(query: query, keeper: nil).to_json }
+    end
+    assert_operator counted, :<, uncounted + 80
+  end
+
   private
+
+  def attributes(path, name) = JSON.parse(answer(path).last.join)["data"].map { |one| one["attributes"][name] }
+
+  def capture_statements(&block)
+    found = []
+    ActiveSupport::Notifications.subscribed(->(*, payload) { found << payload[:sql] }, "sql.active_record", &block)
+    found
+  end
 
   def answer(path, headers = {})
     @environments ||= {}

@@ -361,7 +361,7 @@ module Castellan
 
       # @return [Integer, nil] the number of records in the whole collection, if the resource counts them
       def total
-        @total ||= adapter.scopes.count(narrowed) if request.page && definition.paging.count && collection?
+        @total ||= adapter.scopes.count(narrowed, count_sql) if request.page && definition.paging.count && collection?
       end
 
       # @return [String] the Content-Type of the document, with applied profiles (JSON:API 1.1, "Profiles")

@@ -58,7 +58,7 @@ module Castellan
       def fetch(plan, scope, viewer: nil, scopes: ViewerScopes.new(viewer), beside: nil)
         classes = loaded_classes(plan)
         key = classes.empty? ? @reader : [@reader, *classes]
-        plan.derive(key) { Reader.new(plan, self) }.now.call(scope, viewer: viewer, scopes: scopes, beside: beside)
+        plan.derive(key) { Reader.new(plan, self) }.now(scopes).call(scope, viewer: viewer, scopes: scopes, beside: beside)
       end
 
       # @return [Array<Integer>] differs once a class was loaded that may

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "securerandom"
-
 module Castellan
   module Rows
     # Describes how one association of a model is read as rows; each adapter has a subclass.
@@ -172,11 +170,9 @@ module Castellan
       # Uses a subquery instead of a join, because a join multiplies rows, drops the association's LIMIT, and
       # mixes its order with the caller's. With an index, it costs one lookup per row.
       class Correlated
-        # Placeholder for the SQL of a scope; random, so that no value in a statement can contain it.
-        MARK = "castellan_scope_#{SecureRandom.hex(8)}_".freeze
         NOTHING = [].freeze
         LAST_NAME = /[^."`]+(?=["`]?\z)/
-        private_constant :MARK, :NOTHING, :LAST_NAME
+        private_constant :NOTHING, :LAST_NAME
 
         # @return [Symbol, nil] the owner's column that the subquery needs; nil for a plain column
         # @return [String] SQL; a subquery contains {OwnerKey} in place of that column
@@ -185,10 +181,11 @@ module Castellan
         def self.column(sql) = new(nil, sql)
 
         # @param adapter [Object] the adapter of the model where the path begins
-        # @param visible [Array<ScopedRows, nil>] the viewer's scope for each step; hidden rows become NULL
+        # @param visible [Array<ScopedRows, nil>] the viewer's scope for each step, whose SQL {ViewerScopes#filled} inserts;
+        #   hidden rows become NULL
         def self.path(adapter, path, name, visible = NOTHING)
           association = adapter.association(path.first)
-          new(association.owner_key, path_sql(association, path.drop(1), name, visible), visible.compact)
+          new(association.owner_key, path_sql(association, path.drop(1), name, visible))
         end
 
         # Each level has its own table alias, so that a path may use a table twice.
@@ -199,52 +196,37 @@ module Castellan
 
           level = "castellan_#{rest.size}"
           inner = path(target, rest, name, visible.drop(1)) unless rest.empty?
-          value = inner ? inner.placed("#{level}.castellan_value") : "#{level}.castellan_value"
+          value = inner ? inner.within("#{level}.castellan_value") : "#{level}.castellan_value"
           list = ["#{inner ? target.types.qualified(inner.key) : target.types.sql(name)} AS castellan_value"]
           seen&.keys&.each_with_index { |key, index| list << "#{target.types.qualified(key)} AS castellan_key#{index}" }
           from = association.lazy.sql(list.join(", "), single: true)
           "(SELECT #{value} FROM (#{from}) #{level}#{" WHERE #{condition(level, seen)}" if seen})"
         end
 
-        # Inserts the scope's SQL last, because values in it may look like {OwnerKey}.
         def self.condition(level, seen)
           columns = Array.new(seen.keys.size) { |index| "#{level}.castellan_key#{index}" }
-          "#{columns.one? ? columns.first : "(#{columns.join(", ")})"} IN (#{MARK}#{seen.object_id}_)"
+          "#{columns.one? ? columns.first : "(#{columns.join(", ")})"} IN (#{seen.mark})"
         end
         private_class_method :path_sql, :condition
 
-        # @param visible [Array<ScopedRows>] the scopes whose SQL {#within} inserts
-        def initialize(key, text, visible = NOTHING)
+        def initialize(key, text)
           @key = key
           @text = text
-          @visible = visible
           freeze
         end
 
         def column? = key.nil?
 
         # @param owner [String] the SQL expression of the owner's key in the surrounding statement
-        def within(owner) = column? ? text : filled(placed(owner))
+        def within(owner) = column? ? text : OwnerKey.replace(text, owner)
 
         # @param (see #within)
         # @return [String] the same, also where the subquery reads the owner's own table, as a tree does
         def beside(owner) = "(SELECT #{within("castellan_owner.castellan_key")} FROM (SELECT #{owner} AS castellan_key) castellan_owner)"
 
-        # @return [String] SQL that contains the owner's key, but still placeholders for the scopes
-        def placed(owner) = OwnerKey.replace(text, owner)
-
         # @return [Boolean] whether the subquery names a table like this, which would hide the outer table; raw SQL
         #   of a scope may name it without quotes, or without its schema
         def hides?(table) = !column? && /(?<!\w)#{Regexp.escape(table[LAST_NAME])}(?!\w)/i.match?(text)
-
-        private
-
-        def filled(sql)
-          return sql if @visible.empty?
-
-          texts = @visible.to_h { |seen| ["#{MARK}#{seen.object_id}_", seen.subquery] }
-          sql.gsub(/#{MARK}\d+_/) { |mark| texts.fetch(mark) }
-        end
       end
     end
   end

@@ -86,7 +86,7 @@ module Castellan
         outer = block_given? ? yield(column) : @adapter.types.qualified(column)
         return outer unless own
 
-        own.hides?(@adapter.types.table) ? own.beside(outer) : own.within(outer)
+        @scopes.filled(own.hides?(@adapter.types.table) ? own.beside(outer) : own.within(outer))
       end
 
       # @return [Symbol, nil] :enum, or see {ActiveRecordRows::ColumnTypes#kind}
@@ -123,7 +123,7 @@ module Castellan
       # @yieldreturn [String] an SQL condition
       def matching
         before, value, after = by.own? ? nil : around
-        before ? "#{before}#{yield value}#{after}" : yield(sql)
+        before ? "#{before}#{yield value}#{@scopes.filled(after)}" : yield(sql)
       end
 
       def around
@@ -134,17 +134,16 @@ module Castellan
       end
 
       # Building SQL for a path costs more than a short SELECT, so it is kept unless it depends on the request.
-      # @yieldparam visible [Array<ScopedRows, nil>] the viewer's scope for each step; empty without any
+      # @yieldparam visible [Array<ScopedRows, nil>] the viewer's scope for each step
       def built(kind)
-        visible = along.map { |definition| definition && @scopes.of_all_types(definition, @adapter) }
-        return yield visible if visible.any?
-
+        visible = along.map { |definition| definition && @scopes.along(definition, @adapter) }
         changing = @adapter.along(by.path).reject(&:stable?)
         identities = changing.map(&:identity)
-        return yield [] if identities.include?(nil)
+        return yield visible if identities.include?(nil)
 
         kept = @definition.derive([kind, @adapter.model, by.path, by.column]) { BoundedCache.new }
-        kept.fetch(identities) { yield([]).then { |found| found if identities == changing.map(&:identity) } } || yield([])
+        key = visible.none? ? identities : [identities, visible.map { |seen| !seen.nil? }]
+        kept.fetch(key) { yield(visible).then { |found| found if identities == changing.map(&:identity) } } || yield(visible)
       end
 
       def along

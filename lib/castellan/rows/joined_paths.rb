@@ -101,7 +101,8 @@ module Castellan
         def possible? = !@rows.nil? && @rows.unique? && (@rest.nil? || @rest.possible?)
 
         # @param owner [String] the SQL expression of the owner's key
-        # @return [Array(String, String, String)] the SQL before a condition, the expression of the path's end, the SQL after it
+        # @return [Array(String, String, String)] the SQL before a condition, the expression of the path's end, the SQL after it;
+        #   {ViewerScopes#filled} inserts the scopes
         def around(owner)
           keys = @visible&.keys || []
           list = ["#{@rows.key} AS castellan_k", "#{@value} AS castellan_v",
@@ -116,7 +117,7 @@ module Castellan
 
         def seen(count)
           keys = Array.new(count) { |index| "#{@name}.castellan_key#{index}" }
-          " AND #{keys.one? ? keys.first : "(#{keys.join(", ")})"} IN (#{@visible.subquery})" if @visible
+          " AND #{keys.one? ? keys.first : "(#{keys.join(", ")})"} IN (#{@visible.mark})" if @visible
         end
       end
 

@@ -25,18 +25,19 @@ module Castellan
       # @param kept [Hash] readers and links to reuse, by node or edge, compared by identity
       # @param models [Hash] the nodes that are read through models, whose rows have no columns for links
       # @param plan_scopes [PlanScopes, nil] nil if no resource of the plan has a scope
-      # @param scopes [ViewerScopes, nil] which rows the viewer may see; nil ignores scopes
+      # @param scopes [ViewerScopes, nil] which rows the viewer may see; nil ignores scopes. The SQL has their marks, see
+      #   {ViewerScopes#filled}, so it is the same for all viewers of whom the same scopes hide rows
       # @param whole [Boolean] whether all rows of the table are read
       def initialize(node, adapter, kept, models = NONE, plan_scopes = nil, scopes = nil, whole: false)
         @node = node
         @adapter = adapter
         @plan_scopes = plan_scopes
-        @scopes = scopes
+        @narrowed = !scopes.nil?
         @kept = kept
         @links = node.edges.map do |edge|
           kept[edge] || Link.of(edge, adapter, node.definition.id_column, own_rows: own_rows?(edge, models), whole: whole)
         end
-        @expressions = node.columns.map { |column| expression(column) }
+        @expressions = node.columns.map { |column| expression(column, scopes) }
         @ends = node.columns.map { |column| adapter.at(column.path) }
         @positions = links.map { |link| link ? link.expressions.map { |expression| further(expression) } : NOTHING }
         @selects = links.any? { |link| link&.select? }
@@ -65,7 +66,7 @@ module Castellan
       def keep(now)
         links.each { |link| keep_link(link) if link&.kept?(now) }
         return unless links.compact.all? { |link| link.kept?(now) }
-        return unless node.columns.all? { |column| adapter.stable_path?(column.path, now) && !along(column) }
+        return unless node.columns.all? { |column| adapter.stable_path?(column.path, now) && (@narrowed || !along(column)) }
 
         @list = parts(@expressions).freeze
         @joined = %i[unique all page].to_h { |reach| [reach, joined(reach)] }.freeze
@@ -153,17 +154,17 @@ module Castellan
       # Not stored for times, because their coder depends on Time.zone.
       def coder(index) = @ends[index].types.coder(node.columns[index].name)
 
-      def expression(column)
+      def expression(column, scopes)
         return Association::Correlated.column(adapter.types.sql(column.name)) if column.own?
 
-        Association::Correlated.path(adapter, column.path, column.name, visible_along(column))
+        Association::Correlated.path(adapter, column.path, column.name, visible_along(column, scopes))
       end
 
       def along(column) = @plan_scopes&.along(column)
 
-      def visible_along(column)
+      def visible_along(column, scopes)
         steps = along(column) or return NOTHING
-        steps.map { |definition| definition && @scopes&.of_all_types(definition, adapter) }
+        steps.map { |definition| definition && scopes&.along(definition, adapter) }
       end
 
       # Own rows are selected without a resource's scope, so links to scoped resources read pairs instead.

@@ -115,6 +115,7 @@ module Castellan
         visit(plan.root, adapter)
         @definitions = @definitions.uniq.freeze
         @along.freeze
+        @on_paths = @along.values.flatten.compact.uniq.freeze
         freeze
       end
 
@@ -125,6 +126,14 @@ module Castellan
       def along(column) = @along[column]
 
       # Calls every scope of the plan, so that errors are raised before any query.
+      def call(scopes) = @definitions.each { |definition| scopes.of(definition, @adapter) }
+
+      # @return [Array<Boolean>] whether each scope along a path hides rows from the viewer
+      def hiding(scopes) = @on_paths.map { |definition| !scopes.along(definition, @adapter).nil? }
+
+      # @return [Boolean] whether a scope applies along a path
+      def along_paths? = @on_paths.any?
+
       # @return [Array<String>] their SQL
       def sql(scopes) = @definitions.map { |definition| scopes.of(definition, @adapter)&.subquery || "all" }
 

@@ -40,7 +40,8 @@ module Castellan
       private_constant :Statement, :NOTHING, :NONE, :LONGEST_SHAPE, :MOST_VALUES, :MOST_READERS
 
       # @param now [Array<Association>, nil] those whose SQL is kept as it is in this request, see {#now}
-      def initialize(plan, adapter, now = nil)
+      # @param scopes [ViewerScopes, nil] of a viewer of whom the same scopes hide rows as of all that this reader is for
+      def initialize(plan, adapter, now = nil, scopes = nil)
         @now = now || NOTHING
         @plan = plan
         @adapter = adapter
@@ -48,18 +49,19 @@ module Castellan
         @models = {}.compare_by_identity
         @scopes = PlanScopes.of(plan, adapter)
         @scoped = @scopes.any?
+        @along = @scopes.along_paths?
         place(plan.root, adapter)
         @changing = now ? NOTHING : @adapters.flat_map { |node, own| changing(node, own) }.uniq.freeze
         @met = BoundedCache.new(limit: MOST_READERS)
         @present = BoundedCache.new(limit: MOST_READERS)
         @kept = {}.compare_by_identity
         rows = plan.nodes.reject { |node| @models[node] }
-        rows.reverse_each { |node| NodeReader.new(node, @adapters.fetch(node), @kept, @models, @scopes).keep(@now) }
+        rows.reverse_each { |node| NodeReader.new(node, @adapters.fetch(node), @kept, @models, @scopes, scopes).keep(@now) }
         @kept.freeze
         @parts = BoundedCache.new
         @alone = alone
         @statements = BoundedCache.new if @kept[plan.root]
-        @whole = whole_reader
+        @whole = whole_reader(scopes)
         freeze
       end
 
@@ -72,7 +74,7 @@ module Castellan
       def call(scope, viewer: nil, scopes: ViewerScopes.new(viewer), beside: nil)
         return by_ids_alone(scope.ids, viewer) if @alone && chosen?(scope) && !scope.ids.empty?
 
-        @scopes.sql(scopes) if @scoped
+        @scopes.call(scopes) if @scoped
         statement = @statements[scope.key] if @statements && scope.is_a?(Page)
         reading = Reading.new(viewer, scopes)
         if statement.nil? && given?(scope) then given(scope, reading)
@@ -82,14 +84,16 @@ module Castellan
       end
 
       # Evaluating a scope costs less than building its SQL. A reader costs more, so the scopes must have been the same before.
+      # @param scopes [ViewerScopes]
       # @return [Reader] the one that keeps the SQL of all scopes as they are in this request
-      def now
-        return self if @changing.empty?
+      def now(scopes)
+        return self if @changing.empty? && !@along
 
         identities = @changing.map(&:identity)
-        return self if identities.none?
+        return self if identities.none? && !@along
 
-        @present[identities] || (@met[identities] && keep(identities)) || @met.fetch(identities) { self }
+        key = [identities, @scopes.hiding(scopes)]
+        @present[key] || (@met[key] && keep(key, scopes)) || @met.fetch(key) { self }
       end
 
       def adapter_of(node)
@@ -181,9 +185,13 @@ module Castellan
       private
 
       # @return [Reader, nil] nil if the scopes have changed meanwhile
-      def keep(identities)
+      def keep(key, scopes)
+        identities = key.first
         known = @changing.zip(identities).filter_map { |association, identity| association if identity }
-        @present.fetch(identities) { Reader.new(@plan, @adapter, known).then { |one| one if identities == @changing.map(&:identity) } }
+        @present.fetch(key) do
+          found = Reader.new(@plan, @adapter, known, (scopes if @along))
+          found if identities == @changing.map(&:identity)
+        end
       end
 
       def table(reader, rows, viewer)
@@ -215,14 +223,14 @@ module Castellan
 
       # On SQLite, one scan per relationship reads the links of a whole
       # table, instead of a subquery for each row.
-      def whole_reader
+      def whole_reader(scopes)
         root = @plan.root
         grouped = @kept[root] ? root.edges.select { |edge| @kept[edge]&.kind == :grouped } : []
         return if grouped.empty?
 
         kept = @kept.dup
         grouped.each { |edge| kept.delete(edge) }
-        NodeReader.new(root, @adapter, kept, @models, @scopes, whole: true).tap { |reader| reader.keep(@now) }
+        NodeReader.new(root, @adapter, kept, @models, @scopes, scopes, whole: true).tap { |reader| reader.keep(@now) }
       end
 
       def by_ids_alone(ids, viewer)
@@ -298,9 +306,10 @@ module Castellan
           statement ||= statement(scope, reading)
           reader = statement.reader
           linkage = linkage(reader, reading) if reader.links.any?
-          next fill(reader, session.rows(statement.sql, nil, kept: true), reading) unless linkage || beside
+          sql = @along ? reading.scopes.filled(statement.sql) : statement.sql
+          next fill(reader, session.rows(sql, nil, kept: true), reading) unless linkage || beside
 
-          reading.add(Reading::Query.new(@adapter, statement.sql, nil, true) { |rows| fill(reader, rows, reading, linkage) })
+          reading.add(Reading::Query.new(@adapter, sql, nil, true) { |rows| fill(reader, rows, reading, linkage) })
           reading.add(beside) if beside
           linkage.prefetch_whole if statement.whole
           reading.run(@adapter, session)

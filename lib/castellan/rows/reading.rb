@@ -26,6 +26,8 @@ module Castellan
       # @param query [Query] to run in {#run}
       # @return [Query]
       def add(query)
+        sql = @scopes.filled(query.sql)
+        query.sql, query.kept = sql, false unless sql.equal?(query.sql)
         @waiting << query
         query
       end

@@ -11,7 +11,8 @@ module Castellan
     # {ActiveRecordRows::Scopes} and {SequelRows::Scopes} inherit from it and call the ORM. Frozen.
     class Scopes
       NO_VALUES = [].freeze
-      private_constant :NO_VALUES
+      LONGEST = 4_096 # bytes; longer subqueries are written in each request
+      private_constant :NO_VALUES, :LONGEST
 
       # @return [Array<Symbol>, nil] the primary key's columns
       attr_reader :keys
@@ -25,6 +26,7 @@ module Castellan
         @unreadable = dialect.reason
         @keys = keys if keys.any?
         @statements = StatementTables.new(adapter)
+        @subqueries = BoundedCache.new
         freeze
       end
 
@@ -84,11 +86,12 @@ module Castellan
         where_sql(scope, "#{types.qualified(primary_key)} #{direction == :asc ? ">" : "<"} #{types.literal(id)}")
       end
 
+      # @param sql [String, nil] the result of {#count_sql}, if it is known
       # @return [Integer] the number of distinct rows within the scope's own limit
-      def count(scope)
+      def count(scope, sql = nil)
         scope = narrowed(scope)
         all = unlimited(scope)
-        counted(scope, value(count_sql(all) || "SELECT COUNT(*) FROM (#{once_sql(all)}) castellan_counted").to_i)
+        counted(scope, value(sql || count_sql(all) || "SELECT COUNT(*) FROM (#{once_sql(all)}) castellan_counted").to_i)
       end
 
       # @return [String, nil] a SELECT of the number of rows without the scope's
@@ -144,13 +147,9 @@ module Castellan
 
       # @return [String] a SELECT of these columns for exactly the scope's rows, for use in `IN (…)`
       def subquery_sql(scope, columns)
-        scope = bare(scope)
-        if apart?(scope)
-          list = columns.map { |column| "castellan_scope.#{types.quote(column)}" }.join(", ")
-          return "SELECT #{list} FROM (#{sql(scope)}) AS castellan_scope"
-        end
-
-        select(limited?(scope) ? scope : unordered(scope), columns.map { |column| types.qualified(column) }.join(", "))
+        known = bound(scope) or return write_subquery(scope, columns)
+        key = [known, columns]
+        @subqueries[key] || write_subquery(scope, columns).tap { |sql| @subqueries.fetch(key) { sql.freeze } if sql.bytesize <= LONGEST }
       end
 
       # @param subquery [String] a SELECT of these columns
@@ -231,6 +230,16 @@ module Castellan
         return types.integer?(column) if dialect.name == :sqlite
 
         dialect.name == :postgres && !types.coder(column).nil? && Ids.of_type?(ids, types.database_type(column))
+      end
+
+      def write_subquery(scope, columns)
+        scope = bare(scope)
+        if apart?(scope)
+          list = columns.map { |column| "castellan_scope.#{types.quote(column)}" }.join(", ")
+          return "SELECT #{list} FROM (#{sql(scope)}) AS castellan_scope"
+        end
+
+        select(limited?(scope) ? scope : unordered(scope), columns.map { |column| types.qualified(column) }.join(", "))
       end
 
       def limited?(scope) = window(scope).any?

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "securerandom"
+
 module Castellan
   module Rows
     # Determines which rows of each resource one viewer may see.
@@ -9,6 +11,11 @@ module Castellan
     #
     # Calls each resource's `scope` at most once per document.
     class ViewerScopes
+      # Begins the placeholder for the SQL of a scope; random, so that no value in a statement can contain it.
+      MARK = "castellan_scope_#{SecureRandom.hex(8)}_".freeze
+      PLACEHOLDER = /#{MARK}\d+_/
+      private_constant :PLACEHOLDER
+
       def initialize(viewer)
         @viewer = viewer
         @found = {}.compare_by_identity
@@ -33,6 +40,18 @@ module Castellan
           all = Inheritance.new(definition.itself, adapter).narrow(narrow(definition, adapter), self)
           @of_all_types[definition] = ScopedRows.new(definition, adapter, all)
         end
+      end
+
+      # @return [ScopedRows, nil] like {#of_all_types}, for a step of a path
+      def along(definition, adapter)
+        of_all_types(definition, adapter)&.tap { |seen| (@marked ||= {})[seen.mark] = seen }
+      end
+
+      # Inserts the scopes' SQL last: the SQL around it is the same for all viewers.
+      # @param sql [String] with the {ScopedRows#mark} of scopes that {#along} returned
+      # @return [String]
+      def filled(sql)
+        @marked.nil? || !sql.include?(MARK) ? sql : sql.gsub(PLACEHOLDER) { |mark| @marked.fetch(mark).subquery }
       end
 
       # @param given [Object, nil] a relation or dataset of the model; nil means all rows
@@ -126,6 +145,9 @@ module Castellan
         def subquery
           @subquery ||= @adapter.scopes.subquery_sql(relation, keys)
         end
+
+        # @return [String] a placeholder for {#subquery}, the same for all viewers
+        def mark = "#{MARK}#{@definition.object_id}_"
 
         # @return [Array(String, Array)] see {Scopes#identity}
         def identity = @adapter.scopes.identity(relation)

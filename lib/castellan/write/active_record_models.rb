@@ -129,9 +129,9 @@ module Castellan
         record.errors.map { |error| [error.attribute, error.attribute == :base ? error.message : error.full_message] }
       end
 
-      # @return [Object] all related records as a relation
+      # @return [Object] all related records as a relation, which builds its conditions only if they are needed
       def related(record, association)
-        record.association(association).scope
+        record.association(association).reader
       end
 
       # @return [Array<String>] the columns of this table that hold the foreign key of a to-one association

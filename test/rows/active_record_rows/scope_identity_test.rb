@@ -92,7 +92,13 @@ class ScopeIdentityTest < Minitest::Test
     ->(all) { all.offset(1) }, ->(all) { all.offset(2) }, ->(all) { all.where(reader_id: 1) }, ->(all) { all.where(reader_id: [1, 2]) },
     ->(all) { all.where("id IN (?) OR reader_id IN (?)", [1, 2], 2) }, ->(all) { all.where("id IN (?) OR reader_id IN (?)", 1, [2, 2]) },
     ->(all) { all.where("id IN (?) OR reader_id IN (?)", [1], [2, 2]) }, ->(all) { all.where("id IN (:a) OR id IN (:b)", a: [1, 2], b: 2) },
-    ->(all) { all.where("id IN (:a) OR id IN (:b)", a: 1, b: [2, 2]) }, ->(all) { all.where("title = ?", "title") }
+    ->(all) { all.where("id IN (:a) OR id IN (:b)", a: 1, b: [2, 2]) }, ->(all) { all.where("title = ?", "title") },
+    ->(all) { all.or(all.unscope(:where).where(reader_id: 1)) }, ->(all) { all.or(all.unscope(:where).where(reader_id: 1, title: "id")) },
+    ->(all) { all.or(all.unscope(:where).where(reader_id: [1, nil])) },
+    ->(all) { all.and(all.unscope(:where).where(reader_id: 1).or(all.unscope(:where).where(title: "id"))) },
+    ->(all) { all.invert_where }, ->(all) { all.where.not(reader_id: 1, title: "id") }, ->(all) { all.where(reader_id: 1..2) },
+    ->(all) { all.where(reader_id: 1...2) }, ->(all) { all.where(reader_id: 1..) }, ->(all) { all.where.not(reader_id: 1..2) },
+    ->(all) { all.where(reader_id: [1, 3..4]) }
   ].freeze
 
   def test_clauses_in_any_combination_have_one_identity_only_with_one_sql
@@ -116,8 +122,9 @@ class ScopeIdentityTest < Minitest::Test
 
   def test_an_uncertain_scope_has_no_identity
     Reader.create!(id: 7)
-    [Book.joins(:reader), Book.where(bought_on: Date.new(2026, 1, 2)), Book.where(reader_id: 1..3), Book.lock,
-     Book.where(title: "a").or(Book.where(title: "b")), Book.where(reader_id: 2**80)].each do |relation|
+    [Book.joins(:reader), Book.where(bought_on: Date.new(2026, 1, 2)), Book.where(bought_on: Date.new(2026, 1, 2)..), Book.lock,
+     Book.where(title: "a").or(Book.where(bought_on: Date.new(2026, 1, 2))), Book.where(reader_id: 2**80),
+     Book.group(:title).having("COUNT(*) > 1"), Book.where(id: Reader.select(:id))].each do |relation|
       assert_nil Identity.of(relation), relation.to_sql
     end
     times = Array.new(2) { Identity.of(Reader.find(7).recent) } # another time in each request

@@ -6,6 +6,7 @@ module Castellan
       # Implements {Rows::Scopes} with ActiveRecord relations.
       class Scopes < Rows::Scopes
         WHOLE = %i[order references extending select limit].freeze
+        PLAIN = %i[where order references extending having].freeze
         WINDOW = %i[order limit offset lock readonly].freeze
         INSTANCES = %i[includes preload eager_load].freeze # affect instances only
         UNUSUAL = %i[select from group having joins left_outer_joins eager_load includes].freeze
@@ -14,7 +15,7 @@ module Castellan
         # An order by a path, which needs only the model's own table.
         class PathSQL < Arel::Nodes::SqlLiteral
         end
-        private_constant :WHOLE, :WINDOW, :INSTANCES, :UNUSUAL, :OF_LIBRARY, :PathSQL
+        private_constant :WHOLE, :PLAIN, :WINDOW, :INSTANCES, :UNUSUAL, :OF_LIBRARY, :PathSQL
 
         def initialize(adapter)
           model = adapter.model
@@ -48,7 +49,7 @@ module Castellan
           if @unreadable || !values.keys.intersect?(UNUSUAL) then @unreadable
           elsif values.key?(:from) then "it has a FROM of its own"
           elsif expressions?(scope) then "it selects something else than columns"
-          elsif values.key?(:group) || values.key?(:having) then "it has GROUP BY or HAVING"
+          elsif values.key?(:group) || scope.having_clause.any? then "it has GROUP BY or HAVING" # `or` leaves an empty HAVING
           elsif repeats?(scope) && !own_order?(scope)
             "it joins tables, and its order is not made of its own columns alone, as in order(name: :desc)"
           end
@@ -92,7 +93,7 @@ module Castellan
 
         # @return [Boolean] whether the relation adds only conditions and an order to the model
         def plain?(relation)
-          relation.klass == model && (relation.values.keys - %i[where order references extending]).empty?
+          relation.klass == model && (relation.values.keys - PLAIN).empty? && relation.having_clause.empty?
         end
 
         # @return [Boolean] whether a join can be added; false for locked rows, and for scopes without an
@@ -229,7 +230,7 @@ module Castellan
           extend Rows::Scopes::Identity
 
           MARK = Rows::Scopes::Identity::MARK
-          KNOWN = %i[where order limit offset preload includes references].freeze
+          KNOWN = %i[where order limit offset preload includes references having].freeze
           COMPARISONS = [
             Arel::Nodes::Equality, Arel::Nodes::NotEqual, Arel::Nodes::GreaterThan, Arel::Nodes::GreaterThanOrEqual, Arel::Nodes::LessThan,
             Arel::Nodes::LessThanOrEqual
@@ -252,32 +253,33 @@ module Castellan
             end
           end
 
-          # Without a declared scope, the owner's key identifies the association's relation.
+          # The owner's key and the scopes identify the association's relation.
           def association(association)
             reflection = association.reflection
             shape = plain_shape(reflection) or return
-            model = association.klass
-            return if ActiveRecordRows.default_scope?(model) || model.finder_needs_type_condition? ||
-                      model.current_scope || model.global_current_scope ||
-                      association.owner.new_record?
+            return if association.klass.current_scope || association.owner.new_record?
 
-            key = association.owner._read_attribute(reflection.join_foreign_key)
-            [shape, [key]] if key.is_a?(Integer) || key.instance_of?(String)
+            key = association.owner._read_attribute(reflection.chain.last.join_foreign_key)
+            return unless key.is_a?(Integer) || key.instance_of?(String)
+
+            scopes = Association.identity(reflection)&.grep(Array) or return
+            scopes.empty? ? [shape, [key]] : [scopes.map(&:first).unshift(shape).join("\n"), [key, scopes.map(&:last)]]
           end
 
           def plain_shape(reflection)
-            return unless reflection.macro == :has_many && reflection.scope.nil? && !reflection.options.key?(:through) &&
-                          !reflection.options.key?(:as)
-
             owner = reflection.active_record.name
-            key = reflection.join_primary_key
-            "#{MARK}#{owner}.#{reflection.name} on #{reflection.klass.table_name}.#{key}" if owner && key.is_a?(String)
+            return if owner.nil? || reflection.options[:disable_joins] || Association.steps(reflection).any?(&:type)
+
+            keys = reflection.chain.map { |step| [step.klass.table_name, step.join_primary_key] }
+            return if keys.any? { |_, key| key.is_a?(Array) }
+
+            keys.reduce("#{MARK}#{owner}.#{reflection.name} on") { |shape, key| shape << " " << key.join(".") }
           end
 
           def relation(relation)
             values = relation.values
             values.each_key { |name| throw :unknown unless KNOWN.include?(name) }
-            throw :unknown if relation.eager_loading?
+            throw :unknown if relation.eager_loading? || relation.having_clause.any?
             shape = "#{MARK}#{relation.klass.name} #{relation.klass.quoted_table_name}"
             bound = []
             condition(relation.where_clause.ast, shape, bound) if values.key?(:where)
@@ -289,19 +291,31 @@ module Castellan
 
           def condition(node, shape, bound)
             case node
-            when Arel::Nodes::And then node.children.each { |child| condition(child, shape, bound) }
+            when Arel::Nodes::And, Arel::Nodes::Or then several(node, shape, bound)
+            when Arel::Nodes::Not then condition(node.expr, shape << " Not", bound)
+            when Arel::Nodes::Between
+              limits = node.right.is_a?(Arel::Nodes::And) ? node.right.children : throw(:unknown)
+              column(node.left, shape << " Between")
+              limits.each { |limit| value(operand(limit), bound) }
             when Arel::Nodes::Binary
               column(node.left, shape << " " << (COMPARISONS[node.class] || throw(:unknown)))
               value(operand(node.right), bound)
             when Arel::Nodes::HomogeneousIn
               column(node.attribute, shape << " " << node.type.name)
               value(node.casted_values, bound)
-            when Arel::Nodes::Grouping then text(node.expr, shape)
+            when Arel::Nodes::Grouping
+              node.expr.is_a?(Arel::Nodes::Node) ? condition(node.expr, shape << " Grouping", bound) : text(node.expr, shape)
             when Arel::Nodes::BoundSqlLiteral
               text(node.sql_with_placeholders, shape)
               value(node.positional_binds || node.named_binds.flat_map { |name, given| [name.name, given] }, bound)
             else throw :unknown
             end
+          end
+
+          def several(node, shape, bound)
+            children = node.is_a?(Arel::Nodes::Binary) ? [node.left, node.right] : node.children # an Or of Rails 7.1 has two
+            shape << (node.is_a?(Arel::Nodes::And) ? " And" : " Or") << children.size.to_s
+            children.each { |child| condition(child, shape, bound) }
           end
 
           def operand(node)
@@ -327,7 +341,7 @@ module Castellan
 
             [table.name, table.table_alias, attribute.name].each { |name| shape << MARK << name.to_s }
           end
-          private_class_method :association, :plain_shape, :relation, :condition, :operand, :order, :column
+          private_class_method :association, :plain_shape, :relation, :condition, :several, :operand, :order, :column
         end
       end
     end
