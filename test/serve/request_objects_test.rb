@@ -18,6 +18,9 @@ class RequestObjectsTest < Minitest::Test
     has_many :shown, -> { where(number: Thread.current[:shown_stamps] || 1) }, class_name: "RequestObjectsTest::Stamp",
                                                                                foreign_key: :letter_id
     has_many :colors, -> { order(:name) }, through: :stamps
+    has_many :numbered, -> { order(:number) }, class_name: "RequestObjectsTest::Stamp", foreign_key: :letter_id
+    has_many :by_number, through: :numbered, source: :color
+    has_many :strict, through: :numbered, source: :color, strict_loading: true
   end
 
   class Stamp < Record
@@ -48,7 +51,7 @@ class RequestObjectsTest < Minitest::Test
     model Letter
     type "owners"
     attributes :number
-    has_many :colors, resource: "ColorResource"
+    %i[colors by_number strict].each { |name| has_many name, resource: "ColorResource" }
     has_many :shown, resource: "StampResource"
     filter :number
     page size: 2
@@ -110,6 +113,15 @@ class RequestObjectsTest < Minitest::Test
     end
   ensure
     Thread.current[:shown_stamps] = nil
+  end
+
+  # They are read through models, because a joined table has the order.
+  def test_strict_loading_does_not_forbid_related_urls
+    assert_equal %w[red blue], attributes("/owners/1/strict", "name")
+    Letter.strict_loading_by_default = true
+    assert_equal %w[red blue], attributes("/owners/1/by_number", "name")
+  ensure
+    Letter.strict_loading_by_default = false
   end
 
   def test_either_of_two_conditions_costs_about_as_much_as_one

@@ -107,6 +107,22 @@ class FailSafeTest < Minitest::Test
     assert_equal ["castellan: the cache is skipped, because its store fails: MOVED 11851 127.0.0.1:7001"], @lines
   end
 
+  # The system's messages name the file, which is another one for each key.
+  def test_a_full_disk_is_one_outage
+    @safe.write_multi({ "a" => "A" })
+    files = %w[a b c].each
+    @store.define_singleton_method(:write_multi) do |*, **|
+      raise(Castellan::StoreError, "No space left on device @ io_write - /cache/#{files.next}")
+    end
+    clocked do
+      3.times do
+        assert_equal({ "a" => "A" }, read_at(@store.now + SECOND))
+        @safe.write_multi({ "b" => "B" })
+      end
+    end
+    assert_equal ["castellan: the cache is skipped, because its store fails: No space left on device @ io_write - /cache/a"], @lines
+  end
+
   # As of a cluster that lost a server: keys of other servers still work.
   def test_failures_that_alternate_belong_to_the_same_outage
     @safe.write_multi({ "a" => "A" })

@@ -180,8 +180,8 @@ module Castellan
         stack.replace(before) if before
       end
 
-      # Rails does so before it draws the routes, whose checks open them again. Forked workers then warn of those to SQLite.
-      # A database in memory would be lost with its connection.
+      # Rails closes them before it draws the routes, and the check of the resources opens one again. Forked workers warn of
+      # an inherited one to SQLite. A database in memory would be lost with its connection.
       def disconnect_idle
         pool = model.connection_pool
         pool.flush! unless dialect.name == :sqlite && pool.db_config.database.to_s.match?(/\A\z|:memory:|mode=memory/)

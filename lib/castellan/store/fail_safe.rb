@@ -129,7 +129,7 @@ module Castellan
         miss
       end
 
-      # Without a line of its own: the failure of the write is the one to log.
+      # Logs nothing, because the failure of the write is logged.
       def release(key, token)
         @store.compare_and_delete(key, token)
       rescue StoreError
@@ -142,7 +142,8 @@ module Castellan
       def fail_with(failure, started_ns)
         now_ns = Clock.monotonic_ns
         @lock.synchronize do
-          failure = failure.b.tr("0-9", "") # a cluster's "MOVED 11851 …" names another slot for each key
+          # "MOVED 11851 …" of a cluster and "… @ io_write - path" of a full disk differ for each key.
+          failure = failure.b.sub(/ @ \w+ - .*/m, "").tr("0-9", "")
           @failures.delete_if { |_, failed_ns| now_ns - failed_ns >= OUTAGE_NS }
           begins = !@failing && !@failures.key?(failure)
           @failing = true

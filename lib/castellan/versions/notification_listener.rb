@@ -32,7 +32,7 @@ module Castellan
         @connect = connect
         @log = log || ->(line) { warn(line) }
         @lock = Mutex.new
-        @writes = {} # by table that a generation was read of; anyone who may connect can notify of any name
+        @writes = {} # only of tables whose generation was read, because any client can notify of any name
         @all = @total = 0
       end
 
@@ -43,7 +43,7 @@ module Castellan
         total(now_ns) && tables.sum(@all) { |table| @writes[table] || know(table) }
       end
 
-      # Costs less than {#generation}. Read it before, to know that a generation has not changed since.
+      # Costs less than {#generation}. While it stays the same, so does a generation that was read after it.
       # @param now_ns [Integer] monotonic
       # @return [Integer, nil] changes with each write of a table that a generation was read of; nil as {#generation}
       def total(now_ns)
@@ -179,7 +179,7 @@ module Castellan
         @total += 1
       end
 
-      # With a lock, because another thread may know the table already, and its writes since.
+      # Locks, so that a table that another thread has just added keeps its writes.
       def know(table)
         @lock.synchronize { @writes[table] ||= 0 }
       end

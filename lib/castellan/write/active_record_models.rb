@@ -129,9 +129,11 @@ module Castellan
         record.errors.map { |error| [error.attribute, error.attribute == :base ? error.message : error.full_message] }
       end
 
-      # @return [Object] all related records as a relation, which builds its conditions only if they are needed
+      # @return [Object] all related records as a relation, which builds its conditions only if they are needed; with
+      #   `strict_loading`, which forbids to load that, another one
       def related(record, association)
-        record.association(association).reader
+        found = record.association(association)
+        record.strict_loading? || found.reflection.strict_loading? ? found.scope : found.reader
       end
 
       # @return [Array<String>] the columns of this table that hold the foreign key of a to-one association
