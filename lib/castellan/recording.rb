@@ -237,6 +237,7 @@ module Castellan
     #   cached
     # - `unstored(reason)`: {HTTPCache} did not store a response
     # - `span(kind, name, started_ns, duration_ns)`: a rendering ended
+    # - `apart(block_ns)`: the next statement ran a block, whose time its duration does not contain
     # - the events of {Instrument::EagerInstrument}
     # @param event [Symbol]
     def notify(event, *arguments)

@@ -295,7 +295,12 @@ module RandomSettings
       await { @versions.map { |versions| marks(versions) } == before.map { |count| count + 1 } || @lost.any? }
     end
 
-    def marks(versions) = versions.instance_variable_get(:@listener).instance_variable_get(:@writes)[MARKS.first]
+    # The listener counts the tables that it was asked for.
+    def marks(versions)
+      listener = versions.instance_variable_get(:@listener)
+      listener.generation(MARKS, Castellan::Clock.monotonic_ns)
+      listener.instance_variable_get(:@writes).fetch(MARKS.first)
+    end
   end
 
   # Notifications with the names of the tables.

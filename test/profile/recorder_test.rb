@@ -23,6 +23,20 @@ class ProfileRecorderTest < Minitest::Test
     assert_equal [Recorder::MOST + 5] * 2, recorder.totals.values_at(:queries, :rows)
   end
 
+  # Within a rendering of 100 ns, in which the first statement runs a block of 50 ns with two statements.
+  def test_the_statements_in_a_block_of_another_count_once
+    recorder = Recorder.new
+    recorder.query("select a from b", nil, 30, 10, false, 1, nil)
+    recorder.query("select a from c", nil, 50, 5, false, 1, nil)
+    recorder.apart(50)
+    recorder.query("select a from d", nil, 20, 20, false, 2, nil)
+    recorder.span(:render, "page", 0, 100)
+    assert_equal [35, 65], [recorder.exclusive(:sql), recorder.exclusive(:render)]
+    recorder.query("select a from b", nil, 130, 10, false, 1, nil)
+    recorder.query("select a from d", nil, 120, 40, false, 2, nil)
+    assert_equal 75, recorder.exclusive(:sql), "without a block of its own"
+  end
+
   def test_it_has_the_findings_of_the_detector
     Base.connection_pool.with_connection { careless }
     theirs = Castellan::Detect.watch { careless && 3.times { Book.first } }

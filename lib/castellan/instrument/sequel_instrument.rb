@@ -29,7 +29,9 @@ module Castellan
             recording.notify(:failed)
             raise
           ensure
-            spent = Clock.monotonic_ns - started - (Recording.apart_ns - apart)
+            apart = Recording.apart_ns - apart
+            spent = Clock.monotonic_ns - started - apart
+            recording.notify(:apart, apart) if apart.positive?
             # With several statements, an Array is a row of one of them.
             recording.listener.query(SequelInstrument.text(self, sql), SequelInstrument.name_of(self), started, spent, false,
                                      (Instrument.rows(result) unless result.is_a?(Array)), args.is_a?(Hash) ? args.values : args)

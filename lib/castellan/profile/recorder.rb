@@ -37,6 +37,7 @@ module Castellan
         @spans = []
         @ended = []
         @times = Hash.new(0)
+        @apart_ns = 0
         @left_out = @spans_left_out = @view_ns = @queries = @cached_queries = @rows = 0
       end
 
@@ -74,6 +75,11 @@ module Castellan
                               @owner, @association)
       rescue StandardError => error
         @failure = error
+      end
+
+      # Called by {Recording#notify} before a statement whose duration leaves out the time of a block, see {Recording.apart}.
+      def apart(block_ns)
+        @apart_ns = block_ns
       end
 
       def cache(layer, outcome, started_ns, duration_ns, bytes = nil, age = nil)
@@ -123,12 +129,13 @@ module Castellan
         fingerprint
       end
 
-      # Adds a duration, minus the events inside, which ended earlier.
+      # Adds a duration, minus the events inside, which ended earlier. It contains none of those in a block that it left out.
       def spend(kind, started_ns, duration_ns)
         inside = 0
         inside += @ended.pop.last while @ended.any? && @ended.last.first >= started_ns
-        @times[kind] += [duration_ns - inside, 0].max
-        @ended << [started_ns, duration_ns]
+        @times[kind] += [duration_ns - [inside - @apart_ns, 0].max, 0].max
+        @ended << [started_ns, duration_ns + [inside, @apart_ns].min]
+        @apart_ns = 0
       end
 
       def list(list, entry)
