@@ -10,7 +10,19 @@ module Castellan
   class Error < StandardError; end
 
   # Raised for a mistake of the developer, when a class is defined or at boot.
-  class ConfigurationError < Error; end
+  class ConfigurationError < Error
+    # Requires the library of an adapter.
+    # @param gem [String] also the name that is required
+    # @param user [String] the adapter
+    # @raise [ConfigurationError] if the gem is missing
+    def self.require_gem(gem, user)
+      require gem
+    rescue LoadError => error
+      raise unless error.path == gem
+
+      raise self, "#{user} needs #{gem}: write gem \"#{gem}\" into the Gemfile"
+    end
+  end
 
   # Raised for a declaration of something undefined.
   # The message has the file, the line and the nearest correct name.

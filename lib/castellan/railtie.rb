@@ -122,7 +122,6 @@ module Castellan
         options.nil? ? ({} if Rails.env.development?) : options
       end
 
-      # @return [Detect::Production]
       def detector(app)
         settings = app.config.castellan
         settings.detector ||= begin

@@ -57,7 +57,7 @@ module Castellan
 
     # Collects definitions and references. Scopes are the names of the enclosing modules, outermost first.
     class Visitor < Prism::Visitor
-      LOADERS = %i[require require_relative].freeze
+      LOADERS = %i[require require_relative require_gem].freeze
 
       attr_reader :definitions, :private_definitions, :references, :requires
 

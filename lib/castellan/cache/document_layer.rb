@@ -192,7 +192,6 @@ module Castellan
         written.empty? ? made.unstored : made
       end
 
-      # Stores the key of the last version.
       def point(latest, made, freshness)
         pointer = Entry.new(latest, made.key, made_ms: made.made_ms, cost_ms: made.cost_ms)
         @store.write_multi({ latest => pointer.dump }, ttl: freshness.ttl)

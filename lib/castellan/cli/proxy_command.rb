@@ -61,13 +61,11 @@ module Castellan
         raise WrongArguments, "--#{foreign} is for #{OWN_OPTIONS[foreign].join(" and ")} alone, not for #{kind}"
       end
 
-      # @return [MountedApps]
       def mounted(file)
         load_doctor
         MountedApps.boot(file, environment: @environment, at: @at)
       end
 
-      # Reads what the apps declare.
       def declared(kind, mounted)
         @declared = true
         @err.puts "castellan proxy: #{mounted.notice}" if mounted.notice
@@ -111,7 +109,6 @@ module Castellan
         own_options(parser)
       end
 
-      # Options of some proxies.
       def own_options(parser)
         parser.on("--listen PORT", Integer, "the port of the proxy, nginx and HAProxy (#{@listen})") do |port|
           @own_options << :listen

@@ -43,7 +43,6 @@ module Castellan
                                     ".while_adding { |count| … }), or let the block take how many records to work with"
         end
 
-        # @return [Run]
         def run(work, count)
           tally = Tally.new
           objects = GC.stat(:total_allocated_objects)

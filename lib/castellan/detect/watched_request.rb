@@ -7,6 +7,19 @@ module Castellan
     # Records a request of a Rack application until the end of its body.
     # For {Middleware} and {Production}.
     module WatchedRequest
+      # Also for {Profile::Middleware}.
+      # @param logger [#warn, nil, false] nil: `rack.logger` if it takes warnings, else `rack.errors`
+      # @param env [Hash, nil] nil outside of a request
+      def self.log(logger, env, text)
+        # Sinatra::Base without `logging` has a logger that takes no warnings.
+        logger = env&.[]("rack.logger").then { |one| one if !one.respond_to?(:warn?) || one.warn? } if logger.nil?
+        return logger.warn(text) if logger
+
+        (env ? env["rack.errors"] : $stderr)&.puts(text) if logger.nil?
+      rescue StandardError
+        nil # a failing logger must not change the response
+      end
+
       private
 
       # Yields once, at the end of the request and outside of the recording: immediately for an Array or file
@@ -33,15 +46,7 @@ module Castellan
 
       def whole?(body, env) = body.respond_to?(:to_path) || (body.respond_to?(:to_ary) && !LazyBody.in?(env))
 
-      def log(env, text)
-        # Sinatra::Base without `logging` has a logger that takes no warnings.
-        logger = @logger.nil? ? env["rack.logger"].then { |one| one if !one.respond_to?(:warn?) || one.warn? } : @logger
-        return logger.warn(text) if logger
-
-        env["rack.errors"]&.puts(text) unless logger == false
-      rescue StandardError
-        nil # a failing logger must not change the response
-      end
+      def log(env, text) = WatchedRequest.log(@logger, env, text)
 
       # Records the queries of a lazy body as part of its request.
       class Body < SimpleDelegator

@@ -120,7 +120,6 @@ module Castellan
         @page ||= Page.new(store: @results, path: @path, share: (method(:share) if @authorization.token), evidence: method(:evidence))
       end
 
-      # @return [Array<Finding>] findings across many requests
       def evidence = guarded(nil, "page of profiles could not read the unused eager loads") { @evidence&.findings } || []
 
       # A visitor with a token shares this token with its expiry. Do not sign a new one: it would extend the
@@ -181,16 +180,7 @@ module Castellan
         nil
       end
 
-      def log(env, text)
-        # Sinatra::Base without `logging` has a logger that takes no warnings.
-        logger = @logger || env&.[]("rack.logger").then { |one| one if !one.respond_to?(:warn?) || one.warn? }
-        return logger.warn(text) if logger
-
-        errors = env&.[]("rack.errors")
-        errors ? errors.puts(text) : warn(text)
-      rescue StandardError
-        nil # a failing logger must not change the response
-      end
+      def log(env, text) = Detect::WatchedRequest.log(@logger, env, text)
     end
   end
 end

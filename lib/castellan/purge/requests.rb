@@ -76,7 +76,6 @@ module Castellan
         Timeout.timeout(@seconds, Timeout::Error) { http.request(request) }
       end
 
-      # @return [Array<Failure>]
       def failures(requests, http)
         requests.each_with_object([]) do |request, failures|
           failure = failure(request, http)

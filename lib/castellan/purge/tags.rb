@@ -108,7 +108,6 @@ module Castellan
           growing.map { |table| "#{table}+" } + columns
       end
 
-      # @return [Hash{String => String}] type => ids of the resource objects
       def ids
         return { nil => [] } unless @rendering.plan.format == :json_api
 
@@ -158,7 +157,6 @@ module Castellan
       end
 
       # Unquoted names in SQL may have any case, and a name with a schema has quotes around each part.
-      # @return [Array<String>] the names that occur in the SQL
       def named(names, sql)
         text = sql.join(" ").downcase
         words = text.scan(/\w+/).uniq

@@ -4,7 +4,6 @@ module Castellan
   class Resource
     # Adds the declaration of a resource's class method to its {Declarations}.
     #
-    #
     #   Declaring.declare(UserResource) { |declarations, location| declarations.type = "people" }
     #
     # A separate module, so that its methods cannot clash with those of the application's classes.

@@ -44,7 +44,6 @@ module Castellan
           CODER ? CODER.generate(value) : JSON.generate(value.as_json)
         end
 
-        # Called only if a value could not be written.
         def place(document)
           objects = document.is_a?(Hash) ? [document[:data], document[:included]].flatten.compact : []
           object = objects.find { |one| !writable?(one) } or return

@@ -51,7 +51,6 @@ module Castellan
         @endpoint ? @path.delete_prefix("/") : "Collections"
       end
 
-      # @return [Array<Array(String, String)>] the path segments and their URLs
       def crumbs
         steps = @path.split("/").reject(&:empty?)
         # The segments are already percent-encoded.
@@ -61,7 +60,6 @@ module Castellan
 
       def errors = @document["errors"] || []
 
-      # @return [Array<Hash>] the primary data, as resource objects or identifiers
       def objects = [@document["data"]].flatten.compact
 
       def list? = @document["data"].is_a?(Array)
@@ -77,7 +75,6 @@ module Castellan
         }
       end
 
-      # @return [Array<String>] the attribute names, one per table column
       def columns(objects)
         objects.flat_map { |object| (object["attributes"] || {}).keys }.uniq
       end
@@ -103,7 +100,6 @@ module Castellan
         [all.first(MOST), [all.size - MOST, 0].max]
       end
 
-      # @return [Profile::Page::Markup] a cell
       def attribute(object, name)
         return markup("") unless object["attributes"]&.key?(name)
 
@@ -111,7 +107,6 @@ module Castellan
         found.nil? ? markup('<span class="none">null</span>') : escaped(value(found))
       end
 
-      # @return [Profile::Page::Markup] the linked identifiers, or a link to the related resources
       def relationship(object, name)
         member = object.dig("relationships", name) or return markup("")
         related = related_href(object, name)
@@ -123,7 +118,6 @@ module Castellan
         links.empty? ? markup('<span class="none">none</span>') : markup(links.join(", "))
       end
 
-      # @return [Profile::Page::Markup] a resource object
       def resource(object)
         title = link("#{object["type"]} #{object["id"]}", href(object))
         attributes = columns([object]).map { |name| [escaped(name), attribute(object, name)] }
@@ -146,8 +140,6 @@ module Castellan
         text = value.is_a?(String) ? value : JSON.generate(value)
         text.size > LONGEST ? "#{text[0, LONGEST]}…" : text
       end
-
-      # --- the form
 
       def definition
         return unless @endpoint && list? && @rest.first != "relationships"

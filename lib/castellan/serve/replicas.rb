@@ -52,7 +52,6 @@ module Castellan
 
       private
 
-      # Reads the version after the commit.
       def written
         @models.on_primary do
           response = yield

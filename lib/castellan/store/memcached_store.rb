@@ -1,12 +1,7 @@
 # frozen_string_literal: true
 
-begin
-  require "dalli"
-rescue LoadError => error
-  raise unless error.path == "dalli"
-
-  raise Castellan::ConfigurationError, "Castellan::Store::MemcachedStore needs dalli: write gem \"dalli\" into the Gemfile"
-end
+require_relative "../errors"
+Castellan::ConfigurationError.require_gem("dalli", "Castellan::Store::MemcachedStore")
 require "digest/sha2"
 require "zlib"
 

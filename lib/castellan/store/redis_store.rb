@@ -1,12 +1,7 @@
 # frozen_string_literal: true
 
-begin
-  require "redis-client"
-rescue LoadError => error
-  raise unless error.path == "redis-client"
-
-  raise Castellan::ConfigurationError, "Castellan::Store::RedisStore needs redis-client: write gem \"redis-client\" into the Gemfile"
-end
+require_relative "../errors"
+Castellan::ConfigurationError.require_gem("redis-client", "Castellan::Store::RedisStore")
 
 module Castellan
   module Store
@@ -99,7 +94,6 @@ module Castellan
 
       private
 
-      # Checks a client of the application.
       def own(client, url, size)
         pool = "RedisClient.config(url: …).new_pool(size: 5)"
         unless client.respond_to?(:call) && client.respond_to?(:pipelined)

@@ -1,15 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../errors"
-
-begin
-  require "action_policy"
-rescue LoadError => error
-  raise unless error.path == "action_policy"
-
-  raise Castellan::ConfigurationError,
-        "Castellan::Write::ActionPolicyAuthorizer needs action_policy: write gem \"action_policy\" into the Gemfile"
-end
+Castellan::ConfigurationError.require_gem("action_policy", "Castellan::Write::ActionPolicyAuthorizer")
 
 module Castellan
   module Write

@@ -1,14 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../errors"
-
-begin
-  require "pundit"
-rescue LoadError => error
-  raise unless error.path == "pundit"
-
-  raise Castellan::ConfigurationError, "Castellan::Write::PunditAuthorizer needs pundit: write gem \"pundit\" into the Gemfile"
-end
+Castellan::ConfigurationError.require_gem("pundit", "Castellan::Write::PunditAuthorizer")
 
 module Castellan
   module Write

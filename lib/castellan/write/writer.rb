@@ -207,7 +207,6 @@ module Castellan
         found.size == wanted.size && models.difference(found, wanted).empty?
       end
 
-      # @return [Hash{Symbol => Object}] all members of the association after the operation
       def changed(record, values, operation)
         return keep_hidden(record, values) if operation == :replace
 
@@ -281,7 +280,6 @@ module Castellan
         ["base", *names_of(@relationship)].to_h { |name| [name, prefix] }
       end
 
-      # @return [Array<String>] of the relationship, its association and its foreign key
       def names_of(relationship)
         [relationship.name, relationship.association_name, *models.foreign_keys(relationship.association_name)].map(&:to_s)
       end

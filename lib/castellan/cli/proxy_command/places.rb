@@ -91,7 +91,6 @@ module Castellan
           fields.each_value.any? { |text| !text.match?(/private|no-cache/) }
         end
 
-        # @return [Hash, nil] the fields and their seconds
         def cdn(fields)
           seconds = fields["cdn-cache-control"].to_s[/\bmax-age=(\d+)/, 1]
           { seconds: seconds, fields: fields.values_at("cdn-cache-control", "cache-control") } if seconds

@@ -109,7 +109,6 @@ module Castellan
 
         private
 
-        # Loads the chosen record of each owner with one query.
         def choose(orm, preload, owners)
           declaration = preload.declaration
           association = orm.association(Object.const_get(declaration[:in]), declaration[:association])

@@ -132,7 +132,6 @@ module Castellan
 
         def sides = { "before" => @before, "after" => @after }
 
-        # @return [String] the change in one sentence
         def headline
           time = figures.find { |figure| figure.name == "Time" } or return "Neither took any time."
           [speed(time), fewer_queries, finding_changes].compact.join(", ").then { |text| "#{text[0].upcase}#{text[1..]}." }

@@ -44,7 +44,6 @@ module Castellan
 
         def cut? = summaries.size >= @limit
 
-        # The options of the filter: status classes, the listed statuses, and the selected one.
         def statuses
           listed = summaries.map(&:status).uniq
           [*CLASSES, *listed.compact.sort.map(&:to_s), ("none" if listed.include?(nil)), @filter[:status]].compact.uniq

@@ -47,7 +47,6 @@ module Castellan
 
         def drawn = @drawn ||= Timeline.new(result)
 
-        # The number of the finding's group on this page.
         def finding_number(index) = index && finding_groups.index { |group| group.indexes.include?(index) }&.succ
 
         def finding_link(index)
@@ -61,7 +60,6 @@ module Castellan
           index ? "#query-#{index + 1}" : "#queries"
         end
 
-        # The default of "Compare with".
         def before = previous(result, @others.select { |other| other.at <= result.at }) || @others.last
 
         # In UTC; page.js converts the time to the browser's time zone.
@@ -79,7 +77,6 @@ module Castellan
 
         def rows = result.rows
 
-        # The number of lookups by layer and outcome: "document hit".
         def cache_outcomes = result.cache.map { |event| "#{event[:layer]} #{event[:outcome]}" }.tally
 
         # The bytes that were read or written, and the age of the oldest entry; "-" if the cache does not
@@ -90,7 +87,6 @@ module Castellan
         # Shortens the paths of gems and of Ruby: "activerecord-7.2.3/lib/active_record/base.rb:9".
         def short(path) = path.to_s.sub(%r{\A/.*/gems/(?=[^/]+-\d[^/]*/)}, "").sub(%r{\A/.*/ruby/(?=\d+\.\d+\.\d+/)}, "ruby-")
 
-        # How to record the same request at another depth.
         def deeper(depth)
           return Markup.new("run it with #{tag(:code, "Castellan::Profile.run(depth: \"#{depth}\")")}") if block?
 

@@ -117,7 +117,6 @@ module Castellan
           tag(:span, status || "none", class: "badge #{status_class(status)}", title: title)
         end
 
-        # Why there is no status.
         def unanswered(result) = result.exception ? "nothing was answered" : "the connection was taken over"
 
         def depth_badge(depth) = depth == "sql" ? nil : tag(:span, depth, class: "badge depth")
