@@ -312,7 +312,7 @@ module Castellan
     def unread(rendering)
       tables = rendering.tables || []
       odd = tables.reject { |table| Versions::Dependency.name?(table) }
-      return "#{odd.join(", ")} has no version, because the name contains quotes or blanks" if odd.any?
+      return "no version of #{odd.join(", ")}, because the name contains quotes or blanks" if odd.any?
 
       missing = @exact.respond_to?(:missing) ? @exact.missing(tables) : []
       return "the version of a table cannot be read (#{application_cache.failure(tables) || "does a transaction write?"})" if missing.empty?

@@ -36,6 +36,12 @@ module Castellan
     def self.away?(error) = error.class.ancestors.any? { |one| AWAY.include?(one.name) }
 
     # @param tables [Array<String>] tables without a version
+    # @return [String] that they have none, and what to write
+    def self.lacking(tables)
+      "#{tables.join(", ")} #{tables.one? ? "has" : "have"} no version: #{advice(tables)}"
+    end
+
+    # @param tables [Array<String>] tables without a version
     # @return [String] what to write
     def self.advice(tables)
       "add castellan_versions #{tables.map { |table| table.to_sym.inspect }.join(", ")} to a migration, or correct the name; " \

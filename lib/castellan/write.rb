@@ -34,9 +34,15 @@ module Castellan
       problem = if definition.writing.changes? && models.model.primary_key.nil?
                   "#{definition.model} has no primary key (a view has none), so its records cannot be changed or deleted"
                 elsif definition.writing.all_names.include?(:id) && definition.id_column.is_a?(Array)
-                  "writable :id: the id has several columns, so name them: #{definition.id_column.map(&:inspect).join(", ")}"
+                  "writable :id: the id has several columns, so #{several_columns(definition.id_column)}"
                 end
       raise DeclarationError.new("#{definition.name} #{problem}", location: definition.writing_location) if problem
+    end
+
+    def self.several_columns(columns)
+      return "clients cannot choose it: the database or your create must" if columns.include?(:id)
+
+      "name them: #{columns.map(&:inspect).join(", ")}"
     end
 
     def self.writer?(definition, models, name)
@@ -47,7 +53,7 @@ module Castellan
       column = attribute&.own_column
       (column || attribute&.source != :path) && models.writer?(column || name)
     end
-    private_class_method :check_key!, :writer?
+    private_class_method :check_key!, :several_columns, :writer?
   end
 end
 

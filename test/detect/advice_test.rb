@@ -76,11 +76,11 @@ class DetectAdviceTest < Minitest::Test
 
   def test_a_condition_that_is_read_from_the_record_is_not_copied_out_of_the_loop
     finding = only { World::User.all.map { |user| user.tokens.where(on_behalf: user.name.nil?).to_a } }
-    assert_includes finding.fix_refused, "are read from each record"
+    assert_includes finding.fix_refused, "may differ from record to record"
     finding = only { World::User.all.map { |user| World::Token.where(user_id: user.id, on_behalf: user.name.nil?).to_a } }
-    assert_includes finding.fix_refused, "are read from each record"
+    assert_includes finding.fix_refused, "may differ from record to record"
     finding = only { Node.where(parent_id: 1).map(&:children_of_its_author) }
-    assert_includes finding.fix_refused, "are read from each record"
+    assert_includes finding.fix_refused, "may differ from record to record"
   end
 
   def test_a_position_on_the_line_is_no_association
@@ -95,7 +95,36 @@ class DetectAdviceTest < Minitest::Test
     finding = only(&work)
     assert_equal ["DetectAdviceTest::Node#new_children", 4], [finding.association, finding.count]
     assert_includes finding.fix, "add .preload(children: :new_children) where the nodes are loaded: "
+    assert finding.fix.end_with?(" (in place of :children there)"), finding.fix
     assert_predicate Castellan::Doctor.try(finding, &work), :accepted?
+  end
+
+  class Attached < Holder
+    has_one :file, class_name: "DetectAdviceTest::AttachedFile", foreign_key: :record_id
+  end
+
+  class AttachedFile < World::Base
+    connection.create_table(:attached_files) { |t| [t.integer(:record_id), t.integer(:blob_id)] }
+    self.table_name = "attached_files"
+    belongs_to :blob, class_name: "ActiveRecordWorld::Token"
+    delegate_missing_to :blob # as in Active Storage: a preloader that finds the file loaded asks it for to_ary
+  end
+
+  def test_a_nested_preload_is_tried_in_place_of_the_one_that_is_there
+    Attached.all.each { |user| AttachedFile.create!(record_id: user.id, blob: World::Token.create!(user_id: user.id)) }
+    work = -> { Attached.preload(:file).map { |user| user.file&.blob&.secret } }
+    finding = only(&work)
+    assert finding.fix.end_with?(" (in place of :file there)"), finding.fix
+    trial = Castellan::Doctor.try(finding, &work)
+    assert_predicate trial, :accepted?, trial.to_s
+  ensure
+    World::Token.where(id: AttachedFile.pluck(:blob_id)).delete_all
+    AttachedFile.delete_all
+  end
+
+  def test_a_calculation_by_groups_for_each_record_names_the_grouping
+    finding = only { World::User.all.map { |user| user.tokens.group(:on_behalf).count } }
+    assert_equal [nil, "each statement groups its rows: ask once, grouped by user_id as well"], [finding.fix, finding.fix_refused]
   end
 
   def test_subclasses_of_one_table_that_are_loaded_on_a_line_are_not_preloaded_for_each_other

@@ -95,6 +95,14 @@ module ApplicationCacheContract
                  lines.map { |line| line[/fetch\(.* to a/] }
   end
 
+  def test_tables_without_a_version_are_logged_in_one_line
+    @versions.uninstall(%w[comments tags])
+    lines = []
+    cache(log: ->(line) { lines << line }).fetch("posts", depends_on: %w[tags comments]) { "" }
+    assert_equal ["comments, tags have no version: add castellan_versions :comments, :tags to a"],
+                 lines.map { |line| line[/comments, tags .* to a/] }
+  end
+
   def test_an_error_is_raised_and_not_kept
     assert_equal "mine", assert_raises(IOError) { @cache.fetch("x", depends_on: "tags") { raise IOError, "mine" } }.message
     assert_nil @cache.fetch("x", depends_on: "tags") { nil }

@@ -168,6 +168,14 @@ class ProfileBodiesTest < Minitest::Test
     assert_equal 0, result.objects[:overlapping]
   end
 
+  def test_a_request_that_begins_while_the_findings_are_written_does_not_overlap
+    traffic = Castellan::Profile::Traffic.new
+    session = traffic.during { Castellan::Profile::Session.new(traffic: traffic).tap { |one| one.record { Book.count } } }
+    session.close
+    traffic.during { nil }
+    assert_equal 0, session.finish(path: "/books", status: 200).objects[:overlapping]
+  end
+
   def test_a_forked_process_has_its_own_profiles
     store = Castellan::Store::DirectoryStore.new(File.join(@directory, "profiles"))
     profiled(store: store) { careless.size }

@@ -149,6 +149,34 @@ class SerializedColumnsTest < Minitest::Test
     end
     error = assert_raises(Castellan::DeclarationError) { Castellan.app { resource resource } }
     assert_includes error.message, "writable :id: the id has several columns, so name them: :hall, :number"
+    Base.connection.create_table(:parts, primary_key: %i[id partition_id]) { |table| table.integer :id, :partition_id }
+    model = Class.new(Base) do
+      self.table_name = "parts"
+      self.primary_key = %i[id partition_id]
+      def self.name = "Part"
+    end
+    resource = resource(model, "parts") do
+      id :id, :partition_id
+      writable :id
+    end
+    error = assert_raises(Castellan::DeclarationError) { Castellan.app { resource resource } }
+    assert_includes error.message, "writable :id: the id has several columns, so clients cannot choose it"
+  end
+
+  def test_an_error_of_an_id_that_clients_write_as_an_attribute_points_to_it
+    model = Class.new(Base) do
+      self.table_name = "profiles"
+      validates :slug, format: /\A[a-z]+\z/
+      def self.name = "Profile"
+    end
+    resource = resource(model, "slugs") do
+      id :slug
+      writable :slug
+    end
+    app = Rack::MockRequest.new(Castellan.app { resource resource })
+    input = JSON.generate(data: { type: "slugs", attributes: { slug: "UP" } })
+    response = app.post("/slugs", :input => input, "CONTENT_TYPE" => "application/vnd.api+json")
+    assert_refused 422, "Slug is invalid", "/data/attributes/slug", response
   end
 
   private

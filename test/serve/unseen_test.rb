@@ -141,6 +141,19 @@ module UnseenContract
     refute_includes send_data("PATCH", "/posts/1", misspelt, "HTTP_AUTHORIZATION" => "1").first.body, "body"
   end
 
+  def test_a_hidden_member_that_reads_the_id_leaves_the_filter_and_the_sort_by_id
+    hiding = resource_of(:PostResource) do
+      attribute :body, if: ->(team) { team.zero? }
+      attribute(:remark, columns: %i[id], if: ->(team) { team.zero? }) { |row| "No. #{row.id}" }
+      filter :id, :body
+      sort :id
+    end
+    @app = serve { resource hiding, at: "posts" }
+    response, document = get("/posts?filter[id]=1&sort=-id", "HTTP_AUTHORIZATION" => "1")
+    assert_equal [200, %w[1]], [response.status, document["data"].map { |one| one["id"] }], response.body
+    assert_equal 400, get("/posts?filter[body]=x", "HTTP_AUTHORIZATION" => "1").first.status
+  end
+
   def test_errors_suggest_no_member_that_an_if_hides_from_some_viewers
     hiding = resource_of(:PostResource) do
       attribute :body, if: ->(team) { team.zero? }

@@ -162,7 +162,7 @@ module Castellan
 
       def unversioned(tables)
         missing = Castellan.cache.missing(tables)
-        return "#{missing.join(", ")} has no version: #{Versions.advice(missing)}" if missing.any?
+        return Versions.lacking(missing) if missing.any?
 
         "the version of a table cannot be read (#{Castellan.cache.failure(tables) || "does a transaction write?"})"
       end

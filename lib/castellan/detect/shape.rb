@@ -127,7 +127,9 @@ module Castellan
       def conflict? = fingerprint.match?(/\Ainsert (?:or|ignore) |\bon (?:conflict|duplicate key)\b/)
 
       # Whether it reads plain columns: no expressions, no distinct values.
-      def columns? = fingerprint.match?(/\Aselect (?:\w+\.)?[\w*]+(?:, (?:\w+\.)?[\w*]+)* from /) && !fingerprint.include?(" group by ")
+      def columns? = fingerprint.match?(/\Aselect (?:\w+\.)?[\w*]+(?:, (?:\w+\.)?[\w*]+)* from /) && !grouped?
+
+      def grouped? = fingerprint.include?(" group by ")
 
       def compares? = chosen.gsub(EQUAL, "").match?(COMPARISON)
 

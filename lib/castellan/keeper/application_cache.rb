@@ -133,14 +133,19 @@ module Castellan
       # Logs each table once, with the first part of the key, because the others may be personal.
       def hint(key, dependencies)
         @hinted.fetch(dependencies) do
-          missing = missing(dependencies.map(&:table))
-          missing.each { |table| @hinted.fetch(table) { hint_at(key, table) || true } }.any? || :none
+          missing = missing(dependencies.map(&:table)).select { |table| first_hint?(table) }
+          missing.any? ? hint_at(key, missing) || true : :none
         end
       end
 
-      def hint_at(key, table)
-        @log.call("castellan: Castellan.cache.fetch(#{[*key].first.inspect[0, 60]}) is not kept, because #{table} " \
-                  "has no version: #{Versions.advice([table])}")
+      def first_hint?(table)
+        first = false
+        @hinted.fetch(table) { first = true }
+        first
+      end
+
+      def hint_at(key, tables)
+        @log.call("castellan: Castellan.cache.fetch(#{[*key].first.inspect[0, 60]}) is not kept, because #{Versions.lacking(tables)}")
       end
 
       def dependencies(given)

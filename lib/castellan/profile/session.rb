@@ -83,6 +83,7 @@ module Castellan
 
         @finished = true
         @ended_ns = Clock.monotonic_ns
+        overlapping # before the findings are written: requests that begin meanwhile are not in the figures
         end_sampling
         Instrument.unsubscribe
         ViewEvents.unsubscribe
@@ -143,7 +144,7 @@ module Castellan
         end
       end
 
-      def overlapping = @overlapping ||= @traffic ? @traffic.overlapping(@mark) : 0
+      def overlapping = @overlapping ||= @mark ? @traffic.overlapping(@mark) : 0
 
       def own_notes
         left_out = @recorder.left_out

@@ -203,10 +203,11 @@ module Castellan
         yield(self).reject { |name, by| names.include?(name.to_sym) || closed.call(by) }.keys
       end
 
-      # @return [Array<Symbol, Array<Symbol>>] the columns that only these members write
+      # @return [Array<Symbol, Array<Symbol>>] the columns that only these members write; the id is always written
       def columns_of_only(names)
         of, others = attributes.each_value.partition { |attribute| names.include?(attribute.name) }
-        unaliased(of.flat_map(&:column_keys)) + columns_of_relationships(names) - unaliased(others.flat_map(&:column_keys))
+        shown = unaliased([*others.flat_map(&:column_keys), *id_column])
+        unaliased(of.flat_map(&:column_keys)) + columns_of_relationships(names) - shown
       end
 
       # @param names [Array<Symbol>] members that are hidden as well

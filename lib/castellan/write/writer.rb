@@ -263,7 +263,9 @@ module Castellan
 
         found = definition.writing.rules.flat_map(&:names).to_h { |name| [name.to_s, "#{prefix}/attributes/#{name}"] }
         found["base"] = prefix
-        [*definition.id_column].each { |column| found[column.to_s] = "#{prefix}/id" }
+        written = writing.all_names # `id :slug` with `writable :slug`: clients send an attribute
+        columns = written.include?(:id) ? [*definition.id_column] : [*definition.id_column] - written
+        columns.each { |column| found[column.to_s] = "#{prefix}/id" }
         definition.attributes.each_value do |attribute|
           pointer = "#{prefix}/attributes/#{attribute.key}"
           found[attribute.name.to_s] = pointer

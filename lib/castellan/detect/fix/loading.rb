@@ -76,8 +76,17 @@ module Castellan
           calls.any? { |call| call.name == :find_by_sql && names.include?(call.receiver&.text.to_s[/\w+\z/]) }
         end
 
-        # Sequel's second `eager` replaces the nested associations of the first.
+        # Behind a preload of the attachment alone, ActiveRecord loads the blobs of Active Storage one by one.
         def last
+          return nested_eager unless active_record?
+
+          calls = Source.at(@parent.site).calls.select { |call| %i[preload includes].include?(call.name) }
+          nested = @tree.filter_map { |name, rest| name.inspect if rest.any? } & calls.flat_map(&:arguments).map(&:text)
+          " (in place of #{nested.join(", ")} there)" if nested.any?
+        end
+
+        # Sequel's second `eager` replaces the nested associations of the first.
+        def nested_eager
           eager = Source.at(@parent.site).calls.select { |call| call.name == :eager } if @tree.any? { |_name, rest| rest.any? }
           return if eager.nil? || eager.empty?
           return " (behind the .eager that is there, or in its place)" if eager.all? { |call| call.arguments.all?(&:constant?) }

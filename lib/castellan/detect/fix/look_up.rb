@@ -68,7 +68,8 @@ module Castellan
         def refused_code
           if !@models.column?(@model, column) then "#{column} is no column of #{@model.name}"
           elsif @chain && !@chain.constant? && !steady? then "the conditions on #{@one.link} at #{at} differ from record to record"
-          elsif of_record? then "the conditions at #{at} are read from each record"
+          elsif of_record? then "the conditions at #{at} may differ from record to record"
+          elsif code.nil? && @shape.grouped? then "each statement groups its rows: ask once, grouped by #{column} as well"
           elsif incomplete? then "#{at} does not show all of its conditions"
           end
         end

@@ -73,9 +73,19 @@ module Castellan
 
             plain, declared = preloads.partition { |preload| preload.declaration.nil? }
             trees = plain.flat_map { |preload| Detect::Preload.list(preload.tree) }
-            records = injection.loading { (trees.any? ? relation.preload(*trees) : relation.spawn).load(&block).records }
+            records = injection.loading { preloading(relation, trees).load(&block).records }
             injection.preload(self, records, declared)
             records
+          end
+
+          # Nested associations come before the application's own preload of the first of them, as if in place of it.
+          def preloading(relation, trees)
+            return relation.spawn if trees.empty?
+
+            own = relation.preload_values
+            plain = own | relation.includes_values
+            nested, others = trees.partition { |tree| tree.is_a?(Hash) && plain.intersect?(tree.keys) }
+            nested.any? ? relation.except(:preload).preload(*nested, *own, *others) : relation.preload(*others)
           end
 
           # @param tree [Hash] see {Detect::Preload}
