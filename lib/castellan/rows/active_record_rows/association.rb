@@ -11,41 +11,6 @@ module Castellan
         LARGEST = ::Arel.sql(((2**63) - 1).to_s).freeze
         private_constant :LARGEST
 
-        class << self
-          # (see Rows::Association#identity)
-          def identity(reflection)
-            return if ActiveRecordThread.associations_scoped?
-
-            untyped, typed = steps(reflection).partition(&:polymorphic?)
-            found = typed.map(&:klass).uniq.map { |model| of_model(model) } + typed.map { |step| of_scope(step) }
-            found unless found.include?(nil) || untyped.any?(&:scope)
-          rescue StandardError
-            nil # the scope raises when the SQL is built, too
-          end
-
-          # @return [Array] the reflections that it is made of
-          def steps(reflection)
-            return [reflection] unless reflection.through_reflection?
-
-            [reflection, *steps(reflection.through_reflection), *steps(reflection.source_reflection)]
-          end
-
-          private
-
-          def of_model(model)
-            return true unless ActiveRecordRows.hides_rows?(model)
-
-            Scopes::ScopeIdentity.of(model.default_scoped) unless ActiveRecordRows.rewritten?(model)
-          end
-
-          def of_scope(step)
-            return true if step.scope.nil? || ConstantScope.constant?(step.scope)
-
-            all = step.klass.unscoped
-            Scopes::ScopeIdentity.of(all.instance_exec(&step.scope) || all)
-          end
-        end
-
         def initialize(owner, reflection)
           @owner = owner
           @reflection = reflection
@@ -81,7 +46,15 @@ module Castellan
         end
 
         # (see Rows::Association#identity)
-        def identity = self.class.identity(@reflection)
+        def identity
+          return if ActiveRecordThread.associations_scoped?
+
+          untyped, typed = steps.partition(&:polymorphic?)
+          found = typed.map(&:klass).uniq.map { |model| of_model(model) } + typed.map { |step| of_scope(step) }
+          found unless found.include?(nil) || untyped.any?(&:scope)
+        rescue StandardError
+          nil # the scope raises when the SQL is built, too
+        end
 
         # @return [Boolean] whether the association is a has_many without :through
         def direct? = !@reflection.through_reflection? && macro == :has_many
@@ -174,12 +147,30 @@ module Castellan
         end
 
         def unscoped? = steady?(ActiveRecordRows.method(:hides_rows?), &:nil?)
-        def steps = self.class.steps(@reflection)
+
+        def steps(reflection = @reflection)
+          return [reflection] unless reflection.through_reflection?
+
+          [reflection, *steps(reflection.through_reflection), *steps(reflection.source_reflection)]
+        end
 
         def steady?(changes)
           return false if ActiveRecordThread.associations_scoped?
 
           steps.all? { |step| yield(step.scope) && (step.polymorphic? || !changes.call(step.klass)) }
+        end
+
+        def of_model(model)
+          return true unless ActiveRecordRows.hides_rows?(model)
+
+          Scopes::ScopeIdentity.of(model.default_scoped) unless ActiveRecordRows.rewritten?(model)
+        end
+
+        def of_scope(step)
+          return true if step.scope.nil? || ConstantScope.constant?(step.scope)
+
+          all = step.klass.unscoped
+          Scopes::ScopeIdentity.of(all.instance_exec(&step.scope) || all)
         end
 
         def single_key

@@ -230,7 +230,7 @@ module Castellan
           extend Rows::Scopes::Identity
 
           MARK = Rows::Scopes::Identity::MARK
-          KNOWN = %i[where order limit offset preload includes references having].freeze
+          KNOWN = %i[where order limit offset joins distinct preload includes references having].freeze
           COMPARISONS = [
             Arel::Nodes::Equality, Arel::Nodes::NotEqual, Arel::Nodes::GreaterThan, Arel::Nodes::GreaterThanOrEqual, Arel::Nodes::LessThan,
             Arel::Nodes::LessThanOrEqual
@@ -253,27 +253,26 @@ module Castellan
             end
           end
 
-          # The owner's key and the scopes identify the association's relation.
+          # The owner's key identifies the relation if there are no scopes. ActiveRecord memoizes the scope of an association, so
+          # no other value may be identified without its relation.
           def association(association)
             reflection = association.reflection
             shape = plain_shape(reflection) or return
-            return if association.klass.current_scope || association.owner.new_record?
+            model = association.klass
+            return if ActiveRecordRows.default_scope?(model) || model.finder_needs_type_condition? ||
+                      model.current_scope || model.global_current_scope ||
+                      association.owner.new_record?
 
-            key = association.owner._read_attribute(reflection.chain.last.join_foreign_key)
-            return unless key.is_a?(Integer) || key.instance_of?(String)
-
-            scopes = Association.identity(reflection)&.grep(Array) or return
-            scopes.empty? ? [shape, [key]] : [scopes.map(&:first).unshift(shape).join("\n"), [key, scopes.map(&:last)]]
+            key = association.owner._read_attribute(reflection.join_foreign_key)
+            [shape, [key]] if key.is_a?(Integer) || key.instance_of?(String)
           end
 
           def plain_shape(reflection)
+            return unless reflection.macro == :has_many && reflection.scope.nil? && !%i[through as primary_key].intersect?(reflection.options.keys)
+
             owner = reflection.active_record.name
-            return if owner.nil? || reflection.options[:disable_joins] || Association.steps(reflection).any?(&:type)
-
-            keys = reflection.chain.map { |step| [step.klass.table_name, step.join_primary_key] }
-            return if keys.any? { |_, key| key.is_a?(Array) }
-
-            keys.reduce("#{MARK}#{owner}.#{reflection.name} on") { |shape, key| shape << " " << key.join(".") }
+            key = reflection.join_primary_key
+            "#{MARK}#{owner}.#{reflection.name} on #{reflection.klass.table_name}.#{key}" if owner && key.is_a?(String)
           end
 
           def relation(relation)
@@ -282,7 +281,9 @@ module Castellan
             throw :unknown if relation.eager_loading? || relation.having_clause.any?
             shape = "#{MARK}#{relation.klass.name} #{relation.klass.quoted_table_name}"
             bound = []
+            values[:joins]&.each { |node| join(node, shape) }
             condition(relation.where_clause.ast, shape, bound) if values.key?(:where)
+            shape << " distinct" if values[:distinct]
             shape << " order" if values[:order]
             values[:order]&.each { |term| order(term, shape) }
             %i[limit offset].each { |name| value(values[name], bound) && shape << " " << name.name if values[name] }
@@ -310,6 +311,13 @@ module Castellan
               value(node.positional_binds || node.named_binds.flat_map { |name, given| [name.name, given] }, bound)
             else throw :unknown
             end
+          end
+
+          # As associations through others write it.
+          def join(node, shape)
+            on = node.right.expr if node.instance_of?(Arel::Nodes::LeadingJoin)
+            throw :unknown unless on.instance_of?(Arel::Nodes::Equality) && node.left.equal?(on.right.relation)
+            [on.left, on.right].each { |side| column(side, shape << " join") }
           end
 
           def several(node, shape, bound)
@@ -341,7 +349,7 @@ module Castellan
 
             [table.name, table.table_alias, attribute.name].each { |name| shape << MARK << name.to_s }
           end
-          private_class_method :association, :plain_shape, :relation, :condition, :several, :operand, :order, :column
+          private_class_method :association, :plain_shape, :relation, :condition, :join, :several, :operand, :order, :column
         end
       end
     end
