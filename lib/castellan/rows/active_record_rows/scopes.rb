@@ -268,7 +268,8 @@ module Castellan
           end
 
           def plain_shape(reflection)
-            return unless reflection.macro == :has_many && reflection.scope.nil? && !%i[through as primary_key].intersect?(reflection.options.keys)
+            return unless reflection.macro == :has_many && reflection.scope.nil?
+            return if %i[through as primary_key].intersect?(reflection.options.keys)
 
             owner = reflection.active_record.name
             key = reflection.join_primary_key
