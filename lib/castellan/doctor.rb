@@ -16,6 +16,7 @@ require_relative "version"
 require_relative "errors"
 require_relative "config"
 require_relative "figures"
+require_relative "public_url"
 
 module Castellan
   module Doctor

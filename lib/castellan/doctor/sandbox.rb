@@ -77,7 +77,7 @@ module Castellan
         # @return [String] without user name and password
         def to_s
           name = @pool.db_config.database || "no database is named"
-          "#{@pool.db_config.adapter} (#{Sandbox.shown(name)}), ActiveRecord"
+          "#{@pool.db_config.adapter} (#{PublicUrl.of(name)}), ActiveRecord"
         end
 
         # @return [Integer, nil] the number of rows; nil if this database does not have the table
@@ -139,7 +139,7 @@ module Castellan
         def to_s
           name = @database.opts[:database]
           in_memory = @database.database_type == :sqlite && !name && !@database.opts[:uri]
-          "#{@database.database_type} (#{in_memory ? "in memory" : Sandbox.shown(name || @database.uri)}), Sequel"
+          "#{@database.database_type} (#{in_memory ? "in memory" : PublicUrl.of(name || @database.uri)}), Sequel"
         end
 
         # (see ActiveRecordDatabase#rows)
@@ -167,10 +167,6 @@ module Castellan
       end
 
       module_function
-
-      # @param name [String, nil] the URL, path or name of a database
-      # @return [String] without passwords and user names; removes too much rather than part of a password
-      def shown(name) = name.to_s.sub(%r{//.*@}m, "//").gsub(/([?&]\w*password=)[^&]*/i, '\1…')
 
       # @return [Array<Database>]
       def connected = active_record + sequel
