@@ -61,7 +61,7 @@ module NotifiedVersionsContract
     end
   end
 
-  # Whoever may connect can notify of names that no table has.
+  # Any client of the database can notify of names that no table has.
   def test_notifications_of_unknown_tables_are_not_counted
     listener = @versions.instance_variable_get(:@listener)
     total = -> { listener.total(Castellan::Clock.monotonic_ns) }
