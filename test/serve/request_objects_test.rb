@@ -20,6 +20,8 @@ class RequestObjectsTest < Minitest::Test
     has_many :colors, -> { order(:name) }, through: :stamps
     has_many :numbered, -> { order(:number) }, class_name: "RequestObjectsTest::Stamp", foreign_key: :letter_id
     has_many :by_number, through: :numbered, source: :color
+    has_many :of_number, ->(letter = nil) { where(number: letter&.number) }, class_name: "RequestObjectsTest::Stamp",
+                                                                             foreign_key: :letter_id
     has_many :strict, through: :numbered, source: :color, strict_loading: true
   end
 
@@ -128,6 +130,20 @@ class RequestObjectsTest < Minitest::Test
     end
   ensure
     Thread.current[:shown_stamps] = nil
+  end
+
+  def test_a_scope_with_an_optional_owner_is_evaluated_with_the_owner
+    numbers = -> { JSON.parse(StampResource.render(Letter.find(2).of_number))["data"].map { |stamp| stamp.dig("attributes", "number") } }
+    assert_equal [2], numbers.call
+    Letter.where(id: 2).update_all(number: 1)
+    assert_equal [1], numbers.call
+  end
+
+  def test_sql_with_many_ids_is_not_kept
+    render = ->(first) { CountedLetterResource.render(Letter.where(id: Array.new(1_000) { |id| first + id })) }
+    20.times { |first| 2.times { render.call(first) } }
+    GC.start
+    assert_operator ObjectSpace.each_object(String).count { |text| text.bytesize > 3_000 && text.include?('"letters"."id" IN (') }, :<, 20
   end
 
   # They are read through models, because a joined table has the order.

@@ -416,7 +416,9 @@ module Castellan
         return adapter.scopes.count_sql(narrowed) unless bound
 
         known = plan.derive(:count_statements) { BoundedCache.new }
-        sql = known.fetch(bound) { adapter.scopes.count_sql(narrowed)&.freeze || NO_BYTES }
+        sql = known[bound] || (adapter.scopes.count_sql(narrowed)&.freeze || NO_BYTES).then do |found|
+          Rows::Scopes::Identity.small?(bound) ? known.fetch(bound) { found } : found
+        end
         sql unless sql.empty?
       end
 

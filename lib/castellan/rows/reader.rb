@@ -32,12 +32,9 @@ module Castellan
       Statement = Struct.new(:sql, :whole, :reader)
       NOTHING = [].freeze
       NONE = {}.freeze
-      # For pages with a longer shape or more values, the SQL is built in each request.
-      LONGEST_SHAPE = 4_096
-      MOST_VALUES = 100
       # A default scope with the current tenant has other SQL for each of them.
       MOST_READERS = 16
-      private_constant :Statement, :NOTHING, :NONE, :LONGEST_SHAPE, :MOST_VALUES, :MOST_READERS
+      private_constant :Statement, :NOTHING, :NONE, :MOST_READERS
 
       # @param now [Array<Association>, nil] those whose SQL is kept as it is in this request, see {#now}
       # @param scopes [ViewerScopes, nil] of a viewer of whom the same scopes hide rows as of all that this reader is for
@@ -317,13 +314,9 @@ module Castellan
       end
 
       def statement(scope, reading)
-        return build(relation(scope), reading) unless @statements && scope.is_a?(Page) && keeps?(*scope.key)
+        return build(relation(scope), reading) unless @statements && scope.is_a?(Page) && Scopes::Identity.small?(scope.key)
 
         @statements.fetch(scope.key) { build(scope.relation, reading) }
-      end
-
-      def keeps?(shape, values, *)
-        shape.bytesize <= LONGEST_SHAPE && values.size <= MOST_VALUES
       end
 
       def build(scope, reading)

@@ -11,8 +11,7 @@ module Castellan
     # {ActiveRecordRows::Scopes} and {SequelRows::Scopes} inherit from it and call the ORM. Frozen.
     class Scopes
       NO_VALUES = [].freeze
-      LONGEST = 4_096 # bytes; longer subqueries are written in each request
-      private_constant :NO_VALUES, :LONGEST
+      private_constant :NO_VALUES
 
       # @return [Array<Symbol>, nil] the primary key's columns
       attr_reader :keys
@@ -149,7 +148,7 @@ module Castellan
       def subquery_sql(scope, columns)
         known = bound(scope) or return write_subquery(scope, columns)
         key = [known, columns]
-        @subqueries[key] || write_subquery(scope, columns).tap { |sql| @subqueries.fetch(key) { sql.freeze } if sql.bytesize <= LONGEST }
+        @subqueries[key] || write_subquery(scope, columns).tap { |sql| @subqueries.fetch(key) { sql.freeze } if Identity.small?(known) }
       end
 
       # @param subquery [String] a SELECT of these columns
@@ -285,6 +284,17 @@ module Castellan
       module Identity
         # Never occurs at the beginning of SQL.
         MARK = "\0"
+        LONGEST = 4_096
+        MOST_VALUES = 100
+        private_constant :LONGEST, :MOST_VALUES
+
+        # Kept SQL of many ids would fill the memory, and rarely repeats.
+        # @param identity [Array] shape and values, perhaps with more around them
+        # @return [Boolean] whether SQL may be kept for it
+        def self.small?(identity)
+          parts = identity.flatten
+          parts.size <= MOST_VALUES && parts.sum { |part| part.is_a?(String) ? part.bytesize : 0 } <= LONGEST
+        end
 
         private
 

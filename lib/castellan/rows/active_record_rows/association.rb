@@ -51,7 +51,7 @@ module Castellan
 
           untyped, typed = steps.partition(&:polymorphic?)
           found = typed.map(&:klass).uniq.map { |model| of_model(model) } + typed.map { |step| of_scope(step) }
-          found unless found.include?(nil) || untyped.any?(&:scope)
+          found unless found.include?(nil) || untyped.any?(&:scope) || !Scopes::Identity.small?(found)
         rescue StandardError
           nil # the scope raises when the SQL is built, too
         end

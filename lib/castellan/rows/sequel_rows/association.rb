@@ -43,7 +43,8 @@ module Castellan
 
           kept = @reflection.associated_dataset
           dataset = @reflection.values_at(:block, :instance_specific, :eager_graph).none? ? kept : dataset_of({ owner_key => key_value })
-          Scopes::ScopeIdentity.of_association(dataset, kept, model.dataset)
+          found = Scopes::ScopeIdentity.of_association(dataset, kept, model.dataset)
+          found if found && Scopes::Identity.small?(found)
         rescue StandardError
           nil # the block raises when the SQL is built, too
         end
