@@ -69,7 +69,7 @@ module Castellan
         end
         @obstacles.uniq!
         @varying = plan.nodes.map(&:definition).uniq.select(&:variation).freeze
-        @surrounded = @any || @zoned || @varying.any? || false
+        @surrounded = @any || @zoned || @varying.any?
         freeze
       end
 
@@ -78,9 +78,6 @@ module Castellan
       def reads_records?
         @records
       end
-
-      # @return [Boolean] whether the document depends on {#surroundings}
-      def surrounded? = @surrounded
 
       # @return [Array, nil] what the code reads besides columns, as parts of
       #   a cache key; nil without such code

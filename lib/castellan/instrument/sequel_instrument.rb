@@ -43,7 +43,7 @@ module Castellan
       # inside of the statement, so `each` measures the time of the block, which is not that of the statement.
       module Records
         def each
-          return super unless block_given? && Instrument.subscribed? && Recording.current
+          return super unless block_given? && db.database_type == :sqlite && Instrument.subscribed? && Recording.current
 
           super { |row| Recording.apart { yield row } }
         end

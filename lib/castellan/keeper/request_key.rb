@@ -48,7 +48,6 @@ module Castellan
         @all = @scopes.constant_identity
         @fixed = rendering.fixed_values.freeze
         @code = rendering.custom_code
-        @surrounded = @code.surrounded?
         @id = rendering.id
         @parts = rendering.known_parts
         @statements = keeper.kept_statements(@plan)
@@ -65,7 +64,7 @@ module Castellan
       # @return [Found, nil] its `last` is the key with its entity tags; nil if a rendering is needed
       def find(given, viewer)
         escape = Serialize.escape
-        surroundings = @code.surroundings(viewer) if @surrounded
+        surroundings = @code.surroundings(viewer)
         context = @scopes.default_context if :all.equal?(given)
         unless context.nil?
           found = @found

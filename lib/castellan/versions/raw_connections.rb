@@ -100,12 +100,9 @@ module Castellan
           place_by_default unless ActiveRecordThread.connected_elsewhere? && !default_database?
         end
 
-        # In few steps, because hits need no more than this.
         # @return [String, nil] see {#place}, in a thread that is known to be on the default role and shard
         def place_by_default
-          pool = @pool
-          pool = pool_of_new_threads unless pool&.automatic_reconnect && !pool.discarded?
-          connection = pool.active_connection? || pool.instance_variable_get(:@pinned_connection) or return HOME
+          connection = held(pool_of_new_threads) or return HOME
           connection.instance_variable_get(:@schema_search_path) || HOME unless connection.transaction_open?
         end
 
