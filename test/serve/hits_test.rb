@@ -203,6 +203,25 @@ class HitsTest < Minitest::Test
     end
   end
 
+  def test_nor_does_one_of_each_authenticated_viewer
+    %w[nested versioned].product([nil, "gzip"]).each do |path, coding|
+      expected = Array.new(3) { [1, 2].map { |viewer| get(path, viewer: viewer, "HTTP_ACCEPT_ENCODING" => coding) } }.last
+      Castellan.keeper.stub(:request_key, ->(*) { flunk "the key was looked up" }) do
+        assert_equal(expected, [1, 2].map { |viewer| get(path, viewer: viewer, "HTTP_ACCEPT_ENCODING" => coding) })
+        etags = expected.map { |answer| answer[1]["etag"] }
+        assert_equal path == "nested", etags.uniq.one?
+        [1, 2].zip(etags) do |viewer, etag|
+          answer = get(path, viewer: viewer, "HTTP_ACCEPT_ENCODING" => coding, "HTTP_IF_NONE_MATCH" => etag)
+          assert_equal [304, %w[etag vary cache-control], etag, ""], [answer[0], answer[1].keys, answer[1]["etag"], answer[2]]
+        end
+      end
+      next if path == "nested"
+
+      tag = expected.first[1]["etag"]
+      assert_equal expected.last, get(path, viewer: 2, "HTTP_ACCEPT_ENCODING" => coding, "HTTP_IF_NONE_MATCH" => tag)
+    end
+  end
+
   def test_nor_does_one_after_a_write
     2.times do |n|
       3.times { get("letters") }

@@ -145,12 +145,13 @@ module Castellan
         return rendered(env, id, document(env, viewer, id)) unless keeper && hits?(env)
 
         scope = scope(viewer)
-        request = request(env, id)
-        found = hit(env, viewer, id, scope, keeper, request)
+        found = hit(env, viewer, id, scope, keeper)
         return found if found
 
         document = document(env, viewer, id, scope: scope)
-        rendered(env, id, document).tap { |response| keeper.note_request(request, document.rendering) if NOTED.include?(response.first) }
+        rendered(env, id, document).tap do |response|
+          keeper.note_request(request(env, id), document.rendering) if NOTED.include?(response.first)
+        end
       end
 
       # @return [Boolean] whether requests have a viewer
@@ -170,9 +171,7 @@ module Castellan
         return unless keeper && env["REQUEST_METHOD"] == "GET" && env["CONTENT_TYPE"].nil? && env[Tracing::TRACED].nil? &&
                       accepts?(env["HTTP_ACCEPT"])
 
-        repeats = keeper.repeats(self)
-        known = repeats[env["QUERY_STRING"]]
-        (known && known[env["HTTP_ACCEPT_ENCODING"]])&.call(env) || again(env, keeper, repeats)
+        hit(env, nil, nil, :all, keeper)
       end
 
       # @return [Array] Rack's response with status 200
@@ -319,14 +318,6 @@ module Castellan
       # @return [Array] identifies equal requests, see {Keeper#request_key}
       def request(env, id) = [self, env["SCRIPT_NAME"], id, env["QUERY_STRING"]]
 
-      # @param repeats [BoundedCache] taken before the key is read, so that a new revision does not get old bytes
-      def again(env, keeper, repeats)
-        request_key = keeper.request_key(request(env, nil)) or return
-        response = @hits.call(env, nil, nil, :all, keeper, request_key)
-        note(env, keeper, request_key, repeats) if response && response.first == 200
-        response
-      end
-
       def note(env, keeper, request_key, repeats)
         accepted = env["HTTP_ACCEPT_ENCODING"]
         return if accepted && accepted.bytesize > Keeper::RequestKey::LONGEST_FIELD
@@ -338,9 +329,17 @@ module Castellan
         known[accepted] = repeat if repeat
       end
 
-      def hit(env, viewer, id, scope, keeper, request)
-        request_key = keeper.request_key(request)
-        @hits.call(env, viewer, id, scope, keeper, request_key) if request_key
+      # @return [Array, nil] Rack's response from the cache
+      def hit(env, viewer, id, scope, keeper)
+        repeats = keeper.repeats(self) if id.nil? && :all.equal?(scope) # before the key: a new revision must not get old bytes
+        known = repeats && repeats[env["QUERY_STRING"]]
+        response = (known && known[env["HTTP_ACCEPT_ENCODING"]])&.call(env, viewer)
+        return response if response
+
+        request_key = keeper.request_key(request(env, id)) or return
+        response = @hits.call(env, viewer, id, scope, keeper, request_key)
+        note(env, keeper, request_key, repeats) if repeats && response && response.first == 200
+        response
       end
 
       # Tracing reports the phases of a rendering, so it needs one. Long queries have no {Keeper::RequestKey}.

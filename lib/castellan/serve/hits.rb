@@ -42,13 +42,15 @@ module Castellan
         fields.response(keeper.filled(kept, nil)) if kept && (id.nil? || kept.found) # for a missing record, an error document
       end
 
-      # @param env [Hash] the environment of a request to which {#call} has responded without viewer and scope
+      # @param env [Hash] the environment of a request to which {#call} has responded without a scope
       # @param request_key [Keeper::RequestKey]
-      # @return [Repeat, nil] for equal requests; nil if documents are not kept in this process
+      # @return [Repeat, nil] for equal requests; nil if documents are not kept in this process, or expire
       def repeat(env, keeper, request_key)
-        return if keeper.memory.nil? || request_key.varying? || (last = request_key.last).nil?
+        return if keeper.memory.nil? || request_key.expires_in || (last = request_key.last).nil?
 
-        Repeat.new(env["SCRIPT_NAME"].dup.freeze, keeper, request_key, last, fields(env["HTTP_ACCEPT_ENCODING"], request_key, last))
+        fields = fields(env["HTTP_ACCEPT_ENCODING"], request_key, last)
+        headers = request_key.personal? ? { **fields.all, **@private }.freeze : fields.all
+        Repeat.new(env["SCRIPT_NAME"].dup.freeze, keeper, request_key, last, fields, headers)
       end
 
       private
