@@ -173,41 +173,43 @@ module Castellan
           SET search_path = pg_catalog, pg_temp AS $f$
           DECLARE
             named text;
+            texts text[];
             changed integer[];
-            -- concat calls no cast to text: the owner of a column's type could write one that would run with this function's rights
-            buckets text := 'SELECT DISTINCT %%1$I.castellan_bucket(concat(%%2$I)) FROM ';
             one integer;
-            free bigint;
           BEGIN
             FOREACH named IN ARRAY TG_ARGV LOOP
               changed := ARRAY[-1];
               IF TG_OP <> 'TRUNCATE' AND to_regclass('pg_temp.castellan_old') IS NULL AND to_regclass('pg_temp.castellan_new') IS NULL AND EXISTS (
                 SELECT 1 FROM pg_attribute WHERE attrelid = TG_RELID AND attname = named AND NOT attisdropped
               ) THEN -- by name, because to_jsonb of a row fails for values that JSON cannot have
-                EXECUTE format('SELECT ARRAY(' || CASE TG_OP WHEN 'INSERT' THEN '' ELSE buckets || 'castellan_old' END ||
-                  CASE TG_OP WHEN 'UPDATE' THEN ' UNION ' ELSE '' END ||
-                  CASE TG_OP WHEN 'DELETE' THEN '' ELSE buckets || 'castellan_new' END || ')', %1$L, named) INTO changed;
+                -- concat calls no cast to text: the owner of a column's type could write one that would run with this function's rights
+                EXECUTE format('SELECT ARRAY(SELECT DISTINCT concat(%%1$I) FROM (' || CASE TG_OP
+                  WHEN 'INSERT' THEN 'SELECT %%1$I FROM castellan_new'
+                  WHEN 'DELETE' THEN 'SELECT %%1$I FROM castellan_old'
+                  ELSE 'SELECT %%1$I FROM castellan_old UNION ALL SELECT %%1$I FROM castellan_new'
+                END || ') AS rows LIMIT #{MOST_BUCKETS + 1})', named) INTO texts;
+                CONTINUE WHEN texts = '{}';
+                IF cardinality(texts) <= #{MOST_BUCKETS} THEN
+                  changed := ARRAY(SELECT DISTINCT %1$I.castellan_bucket(value) FROM unnest(texts) AS value);
+                END IF;
               END IF;
-              CONTINUE WHEN changed = '{}';
               IF (CASE -- SERIALIZABLE cancels writers of which each reads what another one writes
-                WHEN -1 = ANY (changed) OR cardinality(changed) > #{MOST_BUCKETS} THEN true
+                WHEN -1 = ANY (changed) THEN true
                 WHEN current_setting('transaction_isolation') = 'serializable' THEN false
                 ELSE NOT EXISTS (SELECT 1 FROM %1$I.castellan_buckets WHERE relation = TG_RELID AND by = named AND bucket = -1)
               END) THEN
                 changed := ARRAY[-1];
               END IF;
               FOREACH one IN ARRAY changed LOOP
-                free := NULL;
                 IF current_setting('transaction_isolation') = 'read committed' THEN
-                  SELECT shard INTO free FROM %1$I.castellan_buckets
-                  WHERE relation = TG_RELID AND by = named AND bucket = one LIMIT 1 FOR UPDATE SKIP LOCKED;
-                END IF;
-                IF free IS NULL THEN
-                  INSERT INTO %1$I.castellan_buckets (relation, by, bucket, n) VALUES (TG_RELID, named, one, #{CLOCK});
-                ELSE
                   UPDATE %1$I.castellan_buckets SET n = greatest(n + 1, #{CLOCK})
-                  WHERE relation = TG_RELID AND by = named AND bucket = one AND shard = free;
+                  WHERE relation = TG_RELID AND by = named AND bucket = one AND shard = (
+                    SELECT shard FROM %1$I.castellan_buckets
+                    WHERE relation = TG_RELID AND by = named AND bucket = one LIMIT 1 FOR UPDATE SKIP LOCKED
+                  );
+                  CONTINUE WHEN FOUND;
                 END IF;
+                INSERT INTO %1$I.castellan_buckets (relation, by, bucket, n) VALUES (TG_RELID, named, one, #{CLOCK});
               END LOOP;
             END LOOP;
             RETURN NULL;
