@@ -104,6 +104,14 @@ module Castellan
       @pointer ||= pointer unless parameter || @header
       self
     end
+
+    # Names the query parameter in an error that has no source yet.
+    # @param parameter [String]
+    # @return [self]
+    def in_parameter(parameter)
+      @parameter ||= parameter unless pointer || @header
+      self
+    end
   end
 
   # Raised with all mistakes in the document of a request.

@@ -348,7 +348,8 @@ module Castellan
       #   filter(:tag) { |posts, names| posts.where(id: Tag.where(name: names).select(:post_id)) }
       #
       # This resource's `scope` applies to the result. It does not restrict other resources that a block
-      # reads; use `TagResource.visible_to(viewer)` for these.
+      # reads; use `TagResource.visible_to(viewer)` for these. A block refuses a value with
+      # `raise Castellan::BadRequest, "…"`: a 400 whose `source` names the parameter.
       # @param names [Array<Symbol, String>] columns, or attributes that are columns or
       #   have `from:`; with a block, one name
       # @param from [String, Hash, nil] a column at the end of to-one associations, see {.attribute}

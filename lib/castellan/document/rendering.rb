@@ -547,6 +547,8 @@ module Castellan
         return filtered if adapter.scopes.own?(filtered)
 
         raise ConfigurationError, "filter(:#{name}) of #{definition.name} must return the narrowed scope, got #{filtered.class}"
+      rescue BadRequest => error
+        raise error.in_parameter(request.filter_parameter(name))
       end
 
       def cursor_page
