@@ -12,6 +12,8 @@ module ReplicasContract
   SERVERS = {} # rubocop:disable Style/MutableConstant -- one pair of servers for all tests
   JSON_API = "application/vnd.api+json"
 
+  attr_reader :before_rows
+
   def setup
     needs :postgres
     @primary_url, @replica_url = SERVERS[:urls] ||= Castellan::TestServers.postgres_with_replica
@@ -79,6 +81,22 @@ module ReplicasContract
     assert_equal "old", get("FFFFFFFF/FFFFFFFF").body[/old|new/] # the primary, with the same row
   end
 
+  # If the replica takes over now, the write is lost, and its version stays the same.
+  def test_a_document_that_contains_a_write_is_never_served_from_a_server_that_lacks_it
+    app = cached
+    @replica.run("SELECT pg_wal_replay_resume()")
+    catch_up
+    pause
+    @before_rows = -> { @before_rows = @primary.run("UPDATE notes SET text = 'new'") }
+    read = ->(**headers) { request("GET", "/notes", app: app, **headers).body[/old|new/] }
+    on_primary = -> { read.call("HTTP_CASTELLAN_VERSION" => "FFFFFFFF/FFFFFFFF") }
+    assert_equal "new", on_primary.call # under the version from before the write, which the replica has
+    assert_equal %w[old new old], [read.call, on_primary.call, read.call]
+  ensure
+    Castellan.keeper = @keeper
+    self.class.send(:remove_const, :NoteResource)
+  end
+
   private
 
   def resources
@@ -101,6 +119,21 @@ module ReplicasContract
     end)
   end
 
+  # Calls `@before_rows` after each reading of a version.
+  def cached
+    @keeper = Castellan.keeper
+    resource = self.class.const_set(:NoteResource, Class.new(resources.first) { cache :exact })
+    versions = Castellan::Versions::ExactVersions.new(source)
+    Castellan::Versions::ExactVersions.new(@primary).install(%w[notes])
+    test = self
+    versions.define_singleton_method(:current) { |*given, &failed| super(*given, &failed).tap { test.before_rows&.call } }
+    Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: versions)
+    Castellan.app do
+      resource resource
+      replicas
+    end
+  end
+
   def get(version = nil, path: "/notes") = request("GET", path, **(version ? { "HTTP_CASTELLAN_VERSION" => version } : {}))
 
   def patch(text)
@@ -108,9 +141,9 @@ module ReplicasContract
     request("PATCH", "/notes/1", input: JSON.generate(data: data), "CONTENT_TYPE" => JSON_API)
   end
 
-  def request(method, path, **options)
+  def request(method, path, app: @app, **options)
     headers = options.reject { |name, _| name.is_a?(Symbol) }
-    Rack::MockResponse[*@app.call(Rack::MockRequest.env_for(path, method: method, **options.slice(:input)).merge(headers))]
+    Rack::MockResponse[*app.call(Rack::MockRequest.env_for(path, method: method, **options.slice(:input)).merge(headers))]
   end
 
   def pause
@@ -185,6 +218,7 @@ class ReplicasOnActiveRecordTest < Minitest::Test
     Note
   end
 
+  def source = Base
   def after_commit(&block) = Note.committed = block
 
   def disconnect
@@ -246,6 +280,8 @@ class ReplicasOnSequelTest < Minitest::Test
     @database.extension(:server_block)
     @model = Class.new(Sequel::Model(@database[:notes]))
   end
+
+  def source = @database
 
   def after_commit(&block)
     @model.define_method(:after_update) { db.after_commit(&block) }

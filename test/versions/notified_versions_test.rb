@@ -119,6 +119,16 @@ module NotifiedVersionsContract
     assert_empty @lines, "one line for each outage"
   end
 
+  # Such as on a replica, where LISTEN is refused.
+  def test_a_connection_that_never_listens_is_logged_once
+    versions = versions(connect: { host: "127.0.0.1", port: Castellan::TestServers.free_port })
+    refute_predicate versions, :listening?
+    assert_match(/nobody listens to it: .*refused/, Timeout.timeout(20) { @lines.pop })
+    assert_equal @versions.exact.current([dependency("posts")]), versions.current([dependency("posts")])
+  ensure
+    versions&.close
+  end
+
   # A server that is gone closes no connection, nor does a firewall.
   def test_a_connection_that_hangs_is_replaced
     uri = URI(@url)

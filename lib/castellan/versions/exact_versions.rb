@@ -22,8 +22,8 @@ module Castellan
     # counts only tables, because `INSERT OR REPLACE` deletes rows with other values without a trigger.
     #
     # Does not detect changes outside of tables (a replaced function, a renamed enum label, swapped column
-    # names on PostgreSQL); for SQLite see {SQLiteTriggers}. A replica has versions of its own state: read
-    # version and data from the same replica.
+    # names on PostgreSQL); for SQLite see {SQLiteTriggers}. Each PostgreSQL server has versions of its own, since its
+    # start: read version and data from the same replica.
     class ExactVersions
       # `tokens` is the SQL that reads the version without checking the triggers, see {SQLiteReader}. `snapshots`
       # are {PostgresSnapshot}s by values, and `relations` is SQL that they need.

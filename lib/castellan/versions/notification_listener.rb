@@ -26,7 +26,7 @@ module Castellan
       class Silent < StandardError; end
       private_constant :PROBE, :PROBE_NS, :BEAT_SECONDS, :SILENT_SECONDS, :SILENT_NS, :LONGEST_PAUSE, :NoNotifications, :Silent
 
-      # @param log [#call, nil] called once when the connection is lost; default standard error
+      # @param log [#call, nil] called once when the connection is lost or cannot be opened; default standard error
       # @yieldreturn [Hash] arguments of PG.connect
       def initialize(log: nil, &connect)
         @connect = connect
@@ -107,14 +107,12 @@ module Castellan
         end
       end
 
-      # @param logged [Boolean] whether the pooler was logged before
-      # @return [Boolean] the same afterwards
+      # @param logged [Boolean] whether an error was logged before
+      # @return [true]
       def note(error, logged)
-        pooled = error.is_a?(NoNotifications)
         reason = error.message.lines.first&.chomp
-        lost = @beat_ns || (pooled && !logged)
-        @log.call("castellan: versions are read from the database, because nobody listens to it: #{reason}") if lost
-        logged || pooled
+        @log.call("castellan: versions are read from the database, because nobody listens to it: #{reason}") if @beat_ns || !logged
+        true
       end
 
       # Changes the generation of all tables, because earlier notifications may be lost.

@@ -44,6 +44,9 @@ module Castellan
       MOST_BUCKETS = 16 # per statement; a statement that changes more counts for all values
       BUCKETED = '\\A(?:0|-?[1-9][0-9]*|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\\Z'
       CLOCK = "(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8"
+      # The server since its start, in each token. A document may be newer than its key, because a transaction committed
+      # between the reading of version and rows. Another server, or the same one after a crash, may lack the transaction.
+      SERVER = "(pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time()) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8"
       # Of the table `c`. A dropped column stays there, and a renamed one changes only its row.
       COLUMNS = "(SELECT sum(xmin::text::bigint) FROM pg_catalog.pg_attribute WHERE attrelid = c.oid AND attnum > 0)"
       TABLES = [
@@ -237,7 +240,7 @@ module Castellan
           END $f$
         SQL
       ].freeze
-      private_constant :BY_TRIGGER, :ROWS, :BUCKETS, :MOST_BUCKETS, :BUCKETED, :CLOCK, :COLUMNS, :TABLES, :FUNCTIONS,
+      private_constant :BY_TRIGGER, :ROWS, :BUCKETS, :MOST_BUCKETS, :BUCKETED, :CLOCK, :SERVER, :COLUMNS, :TABLES, :FUNCTIONS,
                        :BUCKET_FUNCTIONS
 
       module_function
@@ -273,7 +276,7 @@ module Castellan
         end
         versions = versions.join(" || '.' || ")
         versions = "coalesce((#{plain(counters)}), #{versions})" if parameter.zero?
-        "SELECT #{versions} WHERE txid_current_if_assigned() IS NULL"
+        "SELECT #{SERVER} || '.' || #{versions} WHERE txid_current_if_assigned() IS NULL"
       end
 
       # @param counters [Array<String>] see {.current}
