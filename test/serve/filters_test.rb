@@ -10,7 +10,7 @@ module FiltersContract
     served = resource_of("PostResource") do
       filter :title, :slug, :rating, :price, :pinned, :published_on, :published_at, :writer_id, :writer_name
       filter :writer_team, from: "writer.team"
-      filter(:month) { |posts, values| values == ["May"] ? posts : raise(Castellan::BadRequest, "#{values.first} is no month") }
+      filter(:month) { |posts, values| values == ["May"] ? posts : raise(Castellan::BadRequest, "#{values.first} is not a month") }
       filter(:own) { |posts, _values, viewer| viewer.zero? ? posts : posts.where(writer_id: viewer + 1) }
       sort :title, :rating, :writer_name, :id, default: "id"
       sort :team, from: "writer.team"
@@ -294,7 +294,7 @@ module FiltersContract
   end
 
   def test_a_value_that_a_block_refuses_is_named
-    assert_bad_parameter "filter[month]", "/posts?filter[month]=Tuesday", "Tuesday is no month"
+    assert_bad_parameter "filter[month]", "/posts?filter[month]=Tuesday", "Tuesday is not a month"
   end
 
   def test_a_number_that_is_too_large_is_no_warning

@@ -155,6 +155,11 @@ class HitsTest < Minitest::Test
     cache_control max_age: 60, cdn: { max_age: 600 }
   end
 
+  class VersionedCdnResource < VersionedResource
+    type "versioned-cdn"
+    cache_control max_age: 60, cdn: { max_age: 600 }
+  end
+
   RESOURCES = [LetterResource, ExpiringResource, ExpiringFlaggedResource, FlaggedResource, VersionedResource, HiddenResource,
                ScopedResource, ChangedResource, LocalResource, NestedResource, NotedResource, MarkedResource].freeze
   TYPES = %w[letters expiring expiring-flagged flagged versioned hidden scoped changed local nested].freeze
@@ -461,11 +466,14 @@ class HitsTest < Minitest::Test
   end
 
   def test_a_document_with_values_of_a_viewer_has_no_field_for_cdns
-    @app = Castellan.app { resource CdnResource }
-    3.times do
-      headers = get("cdn")[1]
-      assert_equal ["private, max-age=60", nil], headers.values_at("cache-control", "cdn-cache-control")
-      assert_nil get("cdn", "HTTP_IF_NONE_MATCH" => headers["etag"])[1]["cdn-cache-control"]
+    @app = Castellan.app do
+      resource CdnResource
+      resource VersionedCdnResource
+    end
+    (%w[cdn versioned-cdn] * 4).each do |path|
+      headers = get(path)[1]
+      assert_equal ["private, max-age=60", nil], headers.values_at("cache-control", "cdn-cache-control"), path
+      assert_nil get(path, "HTTP_IF_NONE_MATCH" => headers["etag"])[1]["cdn-cache-control"], path
     end
   end
 
@@ -477,12 +485,23 @@ class HitsTest < Minitest::Test
       [nil, "gzip", long].product(["", "/v1"]).each do |coding, mount|
         request = -> { get("letters", "HTTP_ACCEPT_ENCODING" => coding, "SCRIPT_NAME" => mount) }
         3.times { request.call }
-        asked = 0
-        current = @versions.method(:current)
-        @versions.stub(:current, ->(*list) { (asked += 1) && current.call(*list) }) { request.call }
-        assert_equal 1, asked, [store.class, coding, mount]
+        assert_equal 1, versions_read(request), [store.class, coding, mount]
       end
     end
+  end
+
+  def test_so_does_a_hit_that_a_repeat_cannot_answer
+    I18n.available_locales = %i[en de]
+    MarkedResource.asked = 0
+    { "letters" => 1, "flagged" => 1, "local" => 1, "marked" => 2 }.each do |path, count|
+      [nil, '"other"', 'W/"other", "another"'].each do |tags|
+        requests = [1, 2].map { |viewer| -> { with_locale(viewer) { get(path, viewer: viewer, "HTTP_IF_NONE_MATCH" => tags) } } }
+        4.times { requests.each(&:call) }
+        assert_equal [count] * 4, (requests * 2).map { |request| versions_read(request) }, [path, tags]
+      end
+    end
+  ensure
+    I18n.available_locales = nil
   end
 
   def test_headers_of_a_response_belong_to_it
@@ -529,6 +548,15 @@ class HitsTest < Minitest::Test
     status, headers, body = @app.call(env(path, viewer, fields))
     [status, headers, body.to_enum(:each).to_a.join.b]
   end
+
+  def versions_read(request)
+    asked = 0
+    current = @versions.method(:current)
+    @versions.stub(:current, ->(*list) { (asked += 1) && current.call(*list) }) { request.call }
+    asked
+  end
+
+  def with_locale(viewer, &) = I18n.with_locale(viewer == 1 ? :en : :de, &)
 
   # @return [Array<Boolean>] the values of the first page
   def own(viewer, coding = nil, type: "noted")

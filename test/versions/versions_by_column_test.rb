@@ -41,6 +41,17 @@ module VersionsByColumnContract
     refute_equal before, token
   end
 
+  # Where the collation of a column takes different texts as equal.
+  def test_texts_that_are_equal_for_the_column_are_counted_apart
+    run_sql("CREATE COLLATION blurred (provider = icu, locale = 'und-u-ka-shifted-ks-level2', deterministic = false); " \
+            "CREATE TABLE texts (code text COLLATE blurred, n int); INSERT INTO texts VALUES ('1', 0), ('-1', 0)")
+    @versions.install(%w[texts], by: "code")
+    found = -> { %w[1 -1].map { |code| @versions.current([Dependency.new("texts", by: "code", value: code)]) } }
+    before = found.call
+    run_sql("UPDATE texts SET n = 1")
+    assert_equal([false, false], before.zip(found.call).map { |one, other| one == other })
+  end
+
   # The functions of the triggers have the rights of their owner, and any role may use them for tables of its own.
   def test_a_table_of_another_role_runs_no_code_with_the_rights_of_the_owner
     run_sql("CREATE ROLE stranger; CREATE SCHEMA strange AUTHORIZATION stranger; SET ROLE stranger; " \

@@ -333,11 +333,14 @@ module Castellan
       def hit(env, viewer, id, scope, keeper)
         repeats = keeper.repeats(self) if id.nil? && :all.equal?(scope) # before the key: a new revision must not get old bytes
         known = repeats && repeats[env["QUERY_STRING"]]
-        response = (known && known[env["HTTP_ACCEPT_ENCODING"]])&.call(env, viewer)
+        repeat = known && known[env["HTTP_ACCEPT_ENCODING"]]
+        found = repeat&.find(env, viewer)
+        response = repeat.call(env, viewer, found) if found
         return response if response
 
         request_key = keeper.request_key(request(env, id)) or return
-        response = @hits.call(env, viewer, id, scope, keeper, request_key)
+        found ||= request_key.find(scope, viewer)
+        response = @hits.call(env, viewer, id, keeper, request_key, found) if found
         note(env, keeper, request_key, repeats) if repeats && response && response.first == 200
         response
       end

@@ -4,7 +4,7 @@ module Castellan
   module Serve
     # Responds to requests of one endpoint from cached documents, without a rendering. Frozen.
     #
-    #   hits.call(env, viewer, id, scope, keeper, request_key)   # => Rack's response; nil: render
+    #   hits.call(env, viewer, id, keeper, request_key, found)   # => Rack's response; nil: render
     #
     # `request_key` is the {Keeper::RequestKey} of an earlier request with the same path and query. Everything
     # else on which the response depends is read here: viewer, scope, version, Accept-Encoding and
@@ -25,17 +25,16 @@ module Castellan
       # @param env [Hash] Rack's environment, negotiated
       # @param viewer [Object, nil]
       # @param id [String, nil] nil: the collection
-      # @param scope [Object] the relation or dataset that the viewer may see; :all without a scope
       # @param keeper [Keeper]
       # @param request_key [Keeper::RequestKey]
+      # @param found [Keeper::RequestKey::Found] the result of its `find` in this request
       # @return [Array, nil] Rack's response; nil if a rendering is needed
-      def call(env, viewer, id, scope, keeper, request_key)
-        found = request_key.find(scope, viewer) or return
+      def call(env, viewer, id, keeper, request_key, found)
         return varying(env, viewer, id, keeper, request_key, found) if request_key.varying?
 
         last = found.last
         fields = fields(env["HTTP_ACCEPT_ENCODING"], request_key, last)
-        outcome = condition(env, fields.etag)
+        outcome = Hits.condition(env, fields.etag)
         return [304, fields.validators.dup, []] if outcome == :not_modified
 
         kept = keeper.kept(request_key.plan, last.key, fields.coding) if outcome == :proceed
@@ -44,13 +43,27 @@ module Castellan
 
       # @param env [Hash] the environment of a request to which {#call} has responded without a scope
       # @param request_key [Keeper::RequestKey]
-      # @return [Repeat, nil] for equal requests; nil if documents are not kept in this process, or expire
+      # @return [Repeat, nil] for equal requests; nil if documents are not kept in this process or expire, or if the values
+      #   of viewers have no version
       def repeat(env, keeper, request_key)
         return if keeper.memory.nil? || request_key.expires_in || (last = request_key.last).nil?
+        return unless request_key.plan.holes.all?(&:version)
 
         fields = fields(env["HTTP_ACCEPT_ENCODING"], request_key, last)
-        headers = request_key.personal? ? { **fields.all, **@private }.freeze : fields.all
-        Repeat.new(env["SCRIPT_NAME"].dup.freeze, keeper, request_key, last, fields, headers)
+        validators, type, coding = fields.validators, *fields.all.values_at("content-type", "content-encoding")
+        validators = { **validators.slice("etag", "vary"), **@private }.freeze if request_key.personal?
+        all = { **validators, "content-type" => type, "content-encoding" => coding }.compact.freeze
+        Repeat.new(env["SCRIPT_NAME"].dup.freeze, keeper, request_key, last, Fields.new(fields.coding, fields.etag, validators, all).freeze)
+      end
+
+      # @return [Symbol] :proceed, :not_modified, or :unknown if the outcome depends on more than the tag
+      def self.condition(env, etag)
+        return :unknown if env["HTTP_IF_MATCH"]
+
+        tags = env["HTTP_IF_NONE_MATCH"] or return :proceed
+        return :not_modified if tags == etag
+
+        tags.b.strip == "*" ? :unknown : HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag)
       end
 
       private
@@ -97,7 +110,7 @@ module Castellan
           etag = last.etag(coding, expiring)
         end
         headers = { "etag" => etag, "vary" => fields.validators["vary"], **(personal ? @private : @cache_control) }
-        outcome = condition(env, etag)
+        outcome = Hits.condition(env, etag)
         return [304, headers, []] if outcome == :not_modified
         return unless outcome == :proceed && (kept ||= kept(keeper, request_key, key, coding, id, expiring))
 
@@ -110,16 +123,6 @@ module Castellan
 
         kept = keeper.kept(request_key.plan, key, coding, of: expiring)
         kept if kept && (id.nil? || kept.found)
-      end
-
-      # @return [Symbol] :unknown if the outcome depends on more than the tag
-      def condition(env, etag)
-        return :unknown if env["HTTP_IF_MATCH"]
-
-        tags = env["HTTP_IF_NONE_MATCH"] or return :proceed
-        return :not_modified if tags == etag
-
-        tags.b.strip == "*" ? :unknown : HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag)
       end
     end
   end

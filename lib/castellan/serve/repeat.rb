@@ -5,13 +5,14 @@ module Castellan
     # Responds like {Hits} to requests that equal an earlier one, in fewer steps. Frozen.
     #
     #   repeat = hits.repeat(env, keeper, request_key)
-    #   repeat.call(env, viewer)   # => Rack's response; nil: use Hits
+    #   found = repeat.find(env, viewer)
+    #   repeat.call(env, viewer, found) if found   # => Rack's response; nil: use Hits
     #
     # Between two requests, the rest of the server evicts this code from the processor's caches. So the time of a
     # hit depends on how much code and memory it uses.
     class Repeat
-      # @param headers [Hash{String => String}] of a response, without Content-Length
-      def initialize(script_name, keeper, request_key, last, fields, headers)
+      # @param fields [Hits::Fields] of the responses
+      def initialize(script_name, keeper, request_key, last, fields)
         @script_name = script_name
         @keeper = keeper
         @memory = keeper.memory
@@ -19,49 +20,49 @@ module Castellan
         @request_key = request_key
         @personal = request_key.personal?
         @last = last
-        @coding = fields.coding
+        @fields = fields
         @etag = fields.etag
-        @headers = headers
-        @validators = headers.except("content-type", "content-encoding").freeze
         freeze
       end
 
       # @param env [Hash] Rack's environment, of a request with the same path, query and Accept-Encoding
       # @param viewer [Object, nil]
+      # @return [Keeper::RequestKey::Found, nil] see {Keeper::RequestKey#find}
+      def find(env, viewer)
+        @request_key.find(:all, viewer) if env["SCRIPT_NAME"] == @script_name && Keeper.unobserved?
+      end
+
+      # @param found [Keeper::RequestKey::Found] the result of {#find}
       # @return [Array, nil] Rack's response
-      def call(env, viewer)
-        return unless env["SCRIPT_NAME"] == @script_name && env["HTTP_IF_MATCH"].nil? && Keeper.unobserved?
+      def call(env, viewer, found)
+        return unless @last.equal?(found.last)
 
-        found = @request_key.find(:all, viewer)
-        return unless found && @last.equal?(found.last)
+        if @personal
+          versions = @request_key.viewer_versions(viewer, found) or return
+          known = @keeper.known_values(@last.key, versions)
+        end
+        etag = known ? known.etag(@fields.coding) : @etag
+        outcome = Hits.condition(env, etag)
+        return [304, with(@fields.validators, etag), []] if outcome == :not_modified
 
-        @personal ? personal(env["HTTP_IF_NONE_MATCH"], viewer, found) : shared(env["HTTP_IF_NONE_MATCH"])
+        kept = @memory.decoded(@key) { nil } if outcome == :proceed
+        sent(etag, known ? filled(kept, viewer, known) : kept.body.dup) if kept
       end
 
       private
 
-      def shared(tags)
-        return ([304, @validators.dup, []] if tags == @etag) if tags
-
-        kept = @memory.decoded(@key) { nil }
-        sent(@etag, kept.body.dup) if kept
-      end
-
-      def personal(tags, viewer, found)
-        versions = @request_key.viewer_versions(viewer, found) or return
-        known = @keeper.known_values(@last.key, versions)
-        etag = known.etag(@coding)
-        return ([304, @validators.merge("etag" => etag), []] if tags == etag) if tags
-
-        kept = @memory.decoded(@key) { nil }
-        sent(etag, @keeper.filled(kept, @request_key.viewer_values(kept, viewer, known))) if kept
-      end
+      def filled(kept, viewer, known) = @keeper.filled(kept, @request_key.viewer_values(kept, viewer, known))
 
       def sent(etag, bytes)
-        headers = @headers.dup
-        headers["etag"] = etag
+        headers = with(@fields.all, etag)
         headers["content-length"] = bytes.bytesize.to_s
         [200, headers, Endpoint::Body.of(bytes)]
+      end
+
+      def with(headers, etag)
+        headers = headers.dup
+        headers["etag"] = etag
+        headers
       end
     end
   end

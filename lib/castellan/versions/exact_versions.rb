@@ -9,7 +9,7 @@ module Castellan
     #   castellan_versions :users, :roles                             # in a Rails migration
     #   versions = ExactVersions.new(ActiveRecord::Base)              # or a Sequel::Database
     #   versions.install(%w[users roles])                             # without Rails
-    #   versions.current([Dependency.new("users"), Dependency.new("roles")]) # => "733-741-…", or nil
+    #   versions.current([Dependency.new("users"), Dependency.new("roles")]) # => "1796010192237741.16387-738-…", or nil
     #
     # Runs one prepared statement before the data is read, on the same connection; outside of transactions,
     # threads that read the same versions at the same time share it. The version is nil, so that the response
@@ -22,8 +22,8 @@ module Castellan
     # counts only tables, because `INSERT OR REPLACE` deletes rows with other values without a trigger.
     #
     # Does not detect changes outside of tables (a replaced function, a renamed enum label, swapped column
-    # names on PostgreSQL); for SQLite see {SQLiteTriggers}. Each PostgreSQL server has versions of its own, since its
-    # start: read version and data from the same replica.
+    # names on PostgreSQL); for SQLite see {SQLiteTriggers}. Versions differ between PostgreSQL servers and
+    # after a restart: read version and data from the same server.
     class ExactVersions
       # `tokens` is the SQL that reads the version without checking the triggers, see {SQLiteReader}. `snapshots`
       # are {PostgresSnapshot}s by values, and `relations` is SQL that they need.

@@ -96,23 +96,24 @@ module Castellan
 
       def listen_always
         pause = BEAT_SECONDS
-        logged = false
+        logged = []
         loop do
           listen { pause = BEAT_SECONDS }
         rescue StandardError => error
-          logged = note(error, logged)
+          note(error, logged)
           @beat_ns = nil
           sleep pause
           pause = [pause * 2, LONGEST_PAUSE].min
         end
       end
 
-      # @param logged [Boolean] whether an error was logged before
-      # @return [true]
+      # @param logged [Array<Class>] the errors that were logged: one line for each, and for each lost connection
       def note(error, logged)
+        return if @beat_ns.nil? && logged.include?(error.class)
+
+        logged << error.class
         reason = error.message.lines.first&.chomp
-        @log.call("castellan: versions are read from the database, because nobody listens to it: #{reason}") if @beat_ns || !logged
-        true
+        @log.call("castellan: versions are read from the database, because nobody listens to it: #{reason}")
       end
 
       # Changes the generation of all tables, because earlier notifications may be lost.

@@ -48,7 +48,7 @@ module Castellan
       # @param poll [Numeric, nil] seconds until a version of tables without `notify: true` is read again,
       #   such as 0.01; nil: read it each time
       # @param prepared [Boolean, nil] see {ExactVersions}
-      # @param log [#call, nil] called once when the listening connection is lost; default standard error
+      # @param log [#call, nil] called once when the listening connection is lost or cannot be opened; default standard error
       # @param connect [Hash, nil] arguments of PG.connect, if the application connects through a pooler
       def initialize(source, recheck: 1, poll: nil, prepared: nil, log: nil, connect: nil)
         Store.check_ttl(recheck)

@@ -18,14 +18,15 @@ module Castellan
     # prepared transaction keeps its row locked while its connection continues, so each statement replaces an
     # unlocked row.
     #
-    # Counters follow the clock in microseconds, so that neither a restored backup nor a replica that takes over
-    # repeats an old token. A new row is greater than those that it replaces. So the number of rows and their
-    # sum, both in the token, never occur twice: among as many rows, the sum only grows. The
-    # triggers are ENABLE ALWAYS, so they also run under `session_replication_role = replica`. The token
-    # contains the transaction ids of the rows in pg_class, pg_attribute and pg_trigger: ALTER TABLE, a rewrite
-    # of the table, and disabling and enabling a trigger change it. The token also contains the counters of
-    # inheriting tables and partitions, and of parents, because a statement that names a parent changes rows
-    # of the table without running its trigger. Each of these tables needs the trigger.
+    # The token begins with the start of the server, see {SERVER}. Counters follow the clock in microseconds, so
+    # that neither a restored backup nor a replica that takes over repeats an old token. A new row is greater
+    # than those that it replaces. So the number of rows and their sum, both in the token, never occur twice:
+    # among as many rows, the sum only grows. The triggers are ENABLE ALWAYS, so they also run under
+    # `session_replication_role = replica`. The token contains the transaction ids of the rows in pg_class,
+    # pg_attribute and pg_trigger: ALTER TABLE, a rewrite of the table, and disabling and enabling a trigger
+    # change it. The token also contains the counters of inheriting tables and partitions, and of parents,
+    # because a statement that names a parent changes rows of the table without running its trigger. Each of
+    # these tables needs the trigger.
     #
     # `by:` adds four triggers that count changed rows by the OLD and NEW values of these columns, in buckets.
     # Bucket -1 is part of every version by a column, and counts TRUNCATE, statements that change many
@@ -186,7 +187,7 @@ module Castellan
                 SELECT 1 FROM pg_attribute WHERE attrelid = TG_RELID AND attname = named AND NOT attisdropped
               ) THEN -- by name, because to_jsonb of a row fails for values that JSON cannot have
                 -- concat calls no cast to text: the owner of a column's type could write one that would run with this function's rights
-                EXECUTE format('SELECT ARRAY(SELECT DISTINCT concat(%%1$I) FROM (' || CASE TG_OP
+                EXECUTE format('SELECT ARRAY(SELECT DISTINCT concat(%%1$I) COLLATE "C" FROM (' || CASE TG_OP
                   WHEN 'INSERT' THEN 'SELECT %%1$I FROM castellan_new'
                   WHEN 'DELETE' THEN 'SELECT %%1$I FROM castellan_old'
                   ELSE 'SELECT %%1$I FROM castellan_old UNION ALL SELECT %%1$I FROM castellan_new'
