@@ -174,14 +174,6 @@ module Castellan
         hit(env, nil, nil, :all, keeper)
       end
 
-      # @return [Array] Rack's response with status 200
-      def self.sent(headers, media_type, coding, body)
-        headers["content-type"] = media_type
-        headers["content-encoding"] = coding if coding
-        headers["content-length"] = body.bytesize.to_s
-        [200, headers, Body.of(body)]
-      end
-
       # Publishes a hit in the client's own cache.
       # @return [Array] Rack's response with status 304
       def self.not_modified(headers)
@@ -474,7 +466,10 @@ module Castellan
         headers.merge!(@frame.purge.headers(rendering, noted, headers["vary"], further: @owner.values.flatten)) if noted
         body = rendering.encoded
         headers.merge!(cache_status(rendering)) if @frame.cache_status
-        Endpoint.sent(headers, rendering.media_type, rendering.coding, body)
+        headers["content-type"] = rendering.media_type
+        headers["content-encoding"] = rendering.coding if rendering.coding
+        headers["content-length"] = body.bytesize.to_s
+        [200, headers, Body.of(body)]
       end
 
       # @return [Hash{String => String}]

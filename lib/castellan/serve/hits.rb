@@ -35,7 +35,7 @@ module Castellan
         last = found.last
         fields = fields(env["HTTP_ACCEPT_ENCODING"], request_key, last)
         outcome = Hits.condition(env, fields.etag)
-        return [304, fields.validators.dup, []] if outcome == :not_modified
+        return fields.not_modified if outcome == :not_modified
 
         kept = keeper.kept(request_key.plan, last.key, fields.coding) if outcome == :proceed
         fields.response(keeper.filled(kept, nil)) if kept && (id.nil? || kept.found) # for a missing record, an error document
@@ -49,11 +49,7 @@ module Castellan
         return if keeper.memory.nil? || request_key.expires_in || (last = request_key.last).nil?
         return unless request_key.plan.holes.all?(&:version)
 
-        fields = fields(env["HTTP_ACCEPT_ENCODING"], request_key, last)
-        validators, type, coding = fields.validators, *fields.all.values_at("content-type", "content-encoding")
-        validators = { **validators.slice("etag", "vary"), **@private }.freeze if request_key.personal?
-        all = { **validators, "content-type" => type, "content-encoding" => coding }.compact.freeze
-        Repeat.new(env["SCRIPT_NAME"].dup.freeze, keeper, request_key, last, Fields.new(fields.coding, fields.etag, validators, all).freeze)
+        Repeat.new(env["SCRIPT_NAME"].dup.freeze, keeper, request_key, last, fields(env["HTTP_ACCEPT_ENCODING"], request_key, last))
       end
 
       # @return [Symbol] :proceed, :not_modified, or :unknown if the outcome depends on more than the tag
@@ -70,10 +66,10 @@ module Castellan
 
       # Header fields of responses in one coding: `validators` of a 304, `all` of a 200 without Content-Length.
       Fields = Struct.new(:coding, :etag, :validators, :all) do
-        def response(bytes)
-          headers = all.dup
-          headers["content-length"] = bytes.bytesize.to_s
-          [200, headers, Endpoint::Body.of(bytes)]
+        def not_modified(tag = etag) = [304, validators.merge("etag" => tag), []]
+
+        def response(bytes, tag = etag)
+          [200, all.merge("etag" => tag, "content-length" => bytes.bytesize.to_s), Endpoint::Body.of(bytes)]
         end
       end
       private_constant :Fields
@@ -81,7 +77,8 @@ module Castellan
       def fields(accepted, request_key, last)
         request_key.of_coding(last, accepted) do |codings|
           coding = HTTP::ContentCoding.choose(accepted, codings)
-          validators = { "etag" => last.etag(coding), "vary" => codings.empty? ? @vary : @vary_with_coding, **@cache_control }
+          validators = { "etag" => last.etag(coding), "vary" => codings.empty? ? @vary : @vary_with_coding,
+                         **(request_key.personal? ? @private : @cache_control) }
           all = { **validators, "content-type" => request_key.media_type, "content-encoding" => coding }.compact
           Fields.new(coding, validators["etag"], validators.freeze, all.freeze).freeze
         end
@@ -109,13 +106,12 @@ module Castellan
         else
           etag = last.etag(coding, expiring)
         end
-        headers = { "etag" => etag, "vary" => fields.validators["vary"], **(personal ? @private : @cache_control) }
         outcome = Hits.condition(env, etag)
-        return [304, headers, []] if outcome == :not_modified
+        return fields.not_modified(etag) if outcome == :not_modified
         return unless outcome == :proceed && (kept ||= kept(keeper, request_key, key, coding, id, expiring))
 
         values ||= request_key.viewer_values(kept, viewer, known) if personal
-        Endpoint.sent(headers, request_key.media_type, coding, keeper.filled(kept, values))
+        fields.response(keeper.filled(kept, values), etag)
       end
 
       def kept(keeper, request_key, key, coding, id, expiring)

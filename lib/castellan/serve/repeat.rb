@@ -43,27 +43,15 @@ module Castellan
         end
         etag = known ? known.etag(@fields.coding) : @etag
         outcome = Hits.condition(env, etag)
-        return [304, with(@fields.validators, etag), []] if outcome == :not_modified
+        return @fields.not_modified(etag) if outcome == :not_modified
 
         kept = @memory.decoded(@key) { nil } if outcome == :proceed
-        sent(etag, known ? filled(kept, viewer, known) : kept.body.dup) if kept
+        @fields.response(known ? filled(kept, viewer, known) : kept.body.dup, etag) if kept
       end
 
       private
 
       def filled(kept, viewer, known) = @keeper.filled(kept, @request_key.viewer_values(kept, viewer, known))
-
-      def sent(etag, bytes)
-        headers = with(@fields.all, etag)
-        headers["content-length"] = bytes.bytesize.to_s
-        [200, headers, Endpoint::Body.of(bytes)]
-      end
-
-      def with(headers, etag)
-        headers = headers.dup
-        headers["etag"] = etag
-        headers
-      end
     end
   end
 end

@@ -109,9 +109,10 @@ module Castellan
 
       # @param logged [Array<Class>] the errors that were logged: one line for each, and for each lost connection
       def note(error, logged)
-        return if @beat_ns.nil? && logged.include?(error.class)
+        known = logged.include?(error.class)
+        return if known && @beat_ns.nil?
 
-        logged << error.class
+        logged << error.class unless known
         reason = error.message.lines.first&.chomp
         @log.call("castellan: versions are read from the database, because nobody listens to it: #{reason}")
       end
