@@ -40,6 +40,8 @@ class PackagingTest < Minitest::Test
       install(path: path) do |run|
         assert_includes run.call("-S", "castellan", "--help"), "castellan doctor"
         assert_equal "false", run.call("-e", "require 'castellan'; print Castellan::Serialize.native?")
+        # From Ruby 3.4, Bundler loads bigdecimal only if a gem of the application needs it.
+        assert_equal "nil", run.call("-e", "require 'castellan'; Castellan::Serialize; print defined?(BigDecimal).inspect")
       end
     end
   end

@@ -65,10 +65,10 @@ class RailtieTest < Minitest::Test
       p first.status, first.media_type, first.body
       p get("/articles", "HTTP_IF_NONE_MATCH" => first["etag"]).status
       bad = get("/articles?include=nope")
-      p bad.status, JSON.parse(bad.body)["errors"][0]["source"]
+      p bad.status, JSON.parse(bad.body)["errors"][0]["source"].to_a
     RUBY
     status, media_type, body, *rest = output.lines.map(&:chomp)
-    assert_equal ["200", '"application/json"', "304", "400", '{"parameter"=>"include"}'], [status, media_type, *rest]
+    assert_equal ["200", '"application/json"', "304", "400", '[["parameter", "include"]]'], [status, media_type, *rest]
     assert_includes body.undump, '{"type":"articles","id":"2","attributes":{"title":"Second \u003cb\u003e"}}'
   end
 
@@ -176,9 +176,9 @@ class RailtieTest < Minitest::Test
     RUBY
     output = run_app(<<~RUBY, files: files)
       table; boot
-      p Mime::Type.lookup("application/vnd.api+json").symbol, Mime[:jsonapi], ActionDispatch::Request.parameter_parsers[:api].call("x")
+      p Mime::Type.lookup("application/vnd.api+json").symbol, Mime[:jsonapi], ActionDispatch::Request.parameter_parsers[:api].call("x").to_a
     RUBY
-    assert_equal [":api", "nil", '{"own"=>"x"}'], output.lines(chomp: true)
+    assert_equal [":api", "nil", '[["own", "x"]]'], output.lines(chomp: true)
   end
 
   def test_a_clients_mistake_is_not_a_server_error

@@ -41,7 +41,7 @@ class CompatTest < Minitest::Test
     ["", OUT_OF_THE_BUNDLE].each do |bundle|
       assert_equal <<~TEXT.chomp, run_program(<<~RUBY), bundle
         render.jsonapi-serializer.serializable_hash UserSerializer
-        {:name=>"Ada", :email=>"ada@example.com"}
+        [[:name, "Ada"], [:email, "ada@example.com"]]
         true
         JSONAPI::Serializer::UnsupportedIncludeError < JSONAPI::Serializer::Error
         render.jsonapi-serializer.serializable_hash UserSerializer
@@ -52,7 +52,7 @@ class CompatTest < Minitest::Test
         #{REQUIRES} #{SERIALIZER}
         UserSerializer.include(JSONAPI::Serializer::Instrumentation)
         ActiveSupport::Notifications.subscribe(/jsonapi-serializer/) { |event| puts [event.name, event.payload[:name]].join(" ") }
-        p UserSerializer.new(ADA).serializable_hash.dig(:data, :attributes)
+        p UserSerializer.new(ADA).serializable_hash.dig(:data, :attributes).to_a
         p UserSerializer.include?(Castellan::Serializer)
         begin
           UserSerializer.new(ADA, include: [:rolse])

@@ -30,6 +30,7 @@ class TrialOnPostgresTest < Minitest::Test
     url = Castellan::TestServers.postgres_url
     @executor = ActiveRecord.async_query_executor
     ActiveRecord.async_query_executor = :global_thread_pool
+    ActiveRecord::Base.asynchronous_queries_tracker.start_session # as Rails' executor does
     Base.establish_connection(url)
     Base.connection.create_table(:trial_keepers)
     Base.connection.create_table(:trial_room_keys) { |table| table.belongs_to(:keeper) && table.integer(:door) }
@@ -44,6 +45,7 @@ class TrialOnPostgresTest < Minitest::Test
     Base.connection.drop_table(:trial_room_keys)
     Base.connection.drop_table(:trial_keepers)
     forget(Base)
+    ActiveRecord::Base.asynchronous_queries_tracker.finalize_session
     ActiveRecord.async_query_executor = @executor
   end
 

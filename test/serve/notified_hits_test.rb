@@ -238,6 +238,7 @@ class NotifiedHitsOnActiveRecordTest < Minitest::Test
       yield
       raise ActiveRecord::Rollback
     end
+    Record.connection_pool.release_connection # it remembers its search path, so versions are read for it anew
   end
 
   def in_shop(&)

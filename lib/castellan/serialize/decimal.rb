@@ -1,10 +1,9 @@
 # frozen_string_literal: true
 
-require "bigdecimal"
-
 module Castellan
   module Serialize
-    # Formats decimals like `BigDecimal#to_s("F")`, from their string, so that no digit changes.
+    # Formats decimals like `BigDecimal#to_s("F")`, from their string, so that no digit changes. Without BigDecimal, which
+    # Ruby 3.4 does not give to applications that have neither ActiveRecord nor Sequel in their bundle.
     #
     #   Decimal.text("12.50")   # => "12.5"
     #   Decimal.text("12")      # => "12.0"
@@ -29,9 +28,17 @@ module Castellan
       end
 
       def plain(sign, whole, fraction, exponent)
-        BigDecimal("#{sign}0#{whole}.#{fraction}0e#{exponent.to_i}").to_s("F")
+        whole, fraction = moved("#{whole}#{fraction}", whole.size + exponent.to_i) if exponent
+        whole = whole.sub(/\A0+/, "") if whole.start_with?("0")
+        fraction = fraction.sub(/0+\z/, "") if fraction&.end_with?("0")
+        "#{sign if sign == "-"}#{whole.empty? ? "0" : whole}.#{fraction.nil? || fraction.empty? ? "0" : fraction}"
       end
-      private_class_method :plain
+
+      # @return [Array(String, String)] the digits before the point and after it
+      def moved(digits, point)
+        point.positive? ? [digits[0, point].ljust(point, "0"), digits[point..]] : ["", ("0" * -point) + digits]
+      end
+      private_class_method :plain, :moved
     end
   end
 end
