@@ -12,7 +12,8 @@ module Castellan
     STACK = :active_record_connected_to_stack
     SCOPES = :active_record_scope_registry
     HANDLER = :active_record_connection_handler
-    private_constant :STACK, :SCOPES, :HANDLER
+    SEARCH_PATH = '"$user", public' # PostgreSQL's default
+    private_constant :STACK, :SCOPES, :HANDLER, :SEARCH_PATH
 
     module_function
 
@@ -45,6 +46,22 @@ module Castellan
       current = scopes.instance_variable_get(:@current_scope)&.values # nil for each model whose block has ended
       current&.any? ? current.any? { |scope| scope&.empty_scope? } : false
     end
+
+    # ActiveRecord also remembers the first search path of a connection, for example when it prepares a statement.
+    # @param pool [ActiveRecord::ConnectionAdapters::ConnectionPool]
+    # @param connection [Object, nil] one of its connections
+    # @return [String, nil] the connection's search path as set by `schema_search_path=`; nil for that of database.yml
+    #   or PostgreSQL's default
+    def changed_search_path(pool, connection)
+      path = connection&.instance_variable_get(:@schema_search_path) or return
+      config = pool.db_config.configuration_hash
+      first = config[:schema_search_path] || config[:schema_order] || SEARCH_PATH
+      path unless path == first || schemas(path) == schemas(first)
+    end
+
+    # PostgreSQL writes a space after each comma.
+    def schemas(path) = path.split(",").map(&:strip)
+    private_class_method :schemas
 
     # Clears the thread's query caches, between the reading of a version and of the rows that are cached under
     # it. A request that has read rows before another one changed them would else cache the old rows under the

@@ -136,6 +136,16 @@ class TenantsTest < Minitest::Test
     within("one") { refute_equal before, versions.address }
   end
 
+  def test_the_default_search_path_is_another_tenant_than_that_of_database_yml
+    Record.establish_connection("#{Castellan::TestServers.postgres_url}?schema_search_path=one,public")
+    versions = Castellan::Versions::ExactVersions.new(Record)
+    before = versions.address
+    assert_equal "one, public", Record.connection.schema_search_path
+    assert_equal before, versions.address
+    Record.connection.schema_search_path = '"$user", public'
+    refute_equal before, versions.address
+  end
+
   def test_a_role_without_a_database_has_no_address
     versions = Castellan::Versions::CommitVersions.new(Castellan::Store::MemoryStore.new)
     versions.watch(Post)

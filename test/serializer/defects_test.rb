@@ -35,7 +35,7 @@ class DefectsTest < Minitest::Test
 
   def test_a_related_struct_is_one_record
     assert_equal "error", original.fetch("a struct that is related").first
-    assert_equal ["value", '[{:id=>"3", :type=>:crew, :attributes=>{:name=>"Sound"}}]'], ours.fetch("a struct that is related")
+    assert_equal ["value", [{ id: "3", type: :crew, attributes: { name: "Sound" } }].inspect], ours.fetch("a struct that is related")
   end
 
   def test_every_case_has_an_expected_answer

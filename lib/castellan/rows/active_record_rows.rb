@@ -95,12 +95,11 @@ module Castellan
       EXACT = %w[BINARY C POSIX].freeze # collations
       PADDED = /\A(?:character|bpchar)(?:\(|\z)/ # PostgreSQL's char(n), padded with blanks that comparisons ignore
       KEY_BYTES = 4
-      DEFAULT_PATH = '"$user", public' # PostgreSQL's
       NO_CLASSES = [].freeze
       SCOPED = -1
       REWRITABLE = %i[build_arel arel where_clause].freeze
       GIVES_BACK = ::ActiveRecord::ConnectionHandling.method_defined?(:with_connection)
-      private_constant :LIBRARY, :DIALECTS, :EXACT, :PADDED, :KEY_BYTES, :NO_CLASSES, :SCOPED, :REWRITABLE, :GIVES_BACK, :DEFAULT_PATH
+      private_constant :LIBRARY, :DIALECTS, :EXACT, :PADDED, :KEY_BYTES, :NO_CLASSES, :SCOPED, :REWRITABLE, :GIVES_BACK
 
       # @!group Checking declarations
 
@@ -226,10 +225,7 @@ module Castellan
         return unless dialect.name == :postgres
 
         pool = model.connection_pool
-        path = pool.active_connection?&.instance_variable_get(:@schema_search_path)
-        return if path.nil? || path == DEFAULT_PATH
-
-        path unless pool.db_config.configuration_hash.values_at(:schema_search_path, :schema_order).include?(path)
+        ActiveRecordThread.changed_search_path(pool, pool.active_connection?)
       rescue ::ActiveRecord::ConnectionNotEstablished
         nil # of a role without a database
       end

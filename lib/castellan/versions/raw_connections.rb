@@ -40,8 +40,7 @@ module Castellan
       # Connections of ActiveRecord.
       class ActiveRecordConnections
         EVENT = "sql.active_record"
-        DEFAULT_PATH = '"$user", public' # PostgreSQL's
-        private_constant :EVENT, :DEFAULT_PATH
+        private_constant :EVENT
 
         def initialize(model, writing: false)
           @model = model
@@ -75,7 +74,7 @@ module Castellan
         # @return [String] "" without a database for the role and shard
         def address
           pool = pool_of_queries or return ""
-          path = pool.active_connection?&.instance_variable_get(:@schema_search_path)
+          path = ActiveRecordThread.changed_search_path(pool, pool.active_connection?)
           of_pool, of_path, known = @address
           return known if of_pool.equal?(pool) && of_path == path
 
@@ -163,7 +162,6 @@ module Castellan
 
         def address_of(pool, path)
           config = pool.db_config.configuration_hash
-          path = nil if path == DEFAULT_PATH # ActiveRecord's memo
           [*config.values_at(:host, :port, :database), path || config[:schema_search_path] || config[:schema_order]].inspect.freeze
         end
 
