@@ -74,12 +74,25 @@ module PostgresConflicts
   end
 end
 
+# SQLite rolls back by itself, so the ROLLBACK that follows fails.
+module SQLiteConflicts
+  def conflicts = [->(_record) { raise SQLite3::BusyException }]
+
+  def test_a_trigger_that_rolls_back_is_422_and_the_next_write_succeeds
+    journal.run("CREATE TRIGGER refuse BEFORE UPDATE ON posts WHEN NEW.body = 'bad' BEGIN SELECT RAISE(ROLLBACK, 'not allowed'); END")
+    app = build { nil }
+    bodies = { "changed" => 200, "bad" => 422, "changed again" => 200 }
+    assert_equal(bodies, bodies.to_h { |body, _| [body, patch(app, ConflictsContract::CHANGE.sub("changed", body)).status] })
+  ensure
+    journal.run("DROP TRIGGER refuse")
+  end
+end
+
 class ConflictsOnActiveRecordTest < Minitest::Test
   include ConflictsContract
+  include SQLiteConflicts
 
   def journal = Journal.active_record(:sqlite)
-
-  def conflicts = [->(_record) { raise SQLite3::BusyException }]
 end
 
 class ConflictsOnActiveRecordAndPostgresTest < Minitest::Test
@@ -91,10 +104,9 @@ end
 
 class ConflictsOnSequelTest < Minitest::Test
   include ConflictsContract
+  include SQLiteConflicts
 
   def journal = Journal.sequel(:sqlite)
-
-  def conflicts = [->(_record) { raise SQLite3::BusyException }]
 end
 
 class ConflictsOnSequelAndPostgresTest < Minitest::Test

@@ -141,6 +141,19 @@ module CursorsContract
     assert_equal journal.rows("SELECT id FROM posts WHERE rating >= 1").size, ratings.size
   end
 
+  def test_a_filter_may_choose_one_row_of_each_group
+    sqlite = journal.send(:sqlite?)
+    newest = {
+      [ActiveRecordJournal, true] => ->(posts, _) { posts.select("posts.*, MAX(id)").group(:writer_id) },
+      [ActiveRecordJournal, false] => ->(posts, _) { posts.select("DISTINCT ON (writer_id) posts.*").order("writer_id, id DESC") },
+      [SequelJournal, true] => ->(posts, _) { posts.select_all(:posts).select_append(Sequel.function(:max, :id)).group(:writer_id) },
+      [SequelJournal, false] => ->(posts, _) { posts.distinct(:writer_id).order(:writer_id, Sequel.desc(:id)) }
+    }.fetch([journal.class, sqlite])
+    served = resource_of("PostResource") { [page(:cursor, size: 1, max_size: 9), sort(:id), filter(:newest, &newest)] }
+    @app = serve { |_models| resource served }
+    assert_equal [%w[22], %w[21], %w[20], %w[17]], walk("/posts?sort=-id&filter[newest]=1", "next")
+  end
+
   def test_the_scope_of_the_viewer_holds
     seen = walk("/posts?sort=rating", "next", "HTTP_AUTHORIZATION" => "1").flatten
     visible = journal.rows("SELECT id FROM posts WHERE writer_id IN (1, 2)").map { |row| row["id"].to_s }

@@ -187,6 +187,28 @@ class IdempotencyInMemoryTest < Minitest::Test
     assert_refused 409, post(TAG)
   end
 
+  def test_a_store_that_fails_beside_another_error_does_not_hide_that
+    failing = Class.new(SimpleDelegator) do
+      def write_multi(entries, if_absent: false, **options) = if_absent ? super : raise(Castellan::StoreError, "gone")
+      def compare_and_delete(*) = raise(Castellan::StoreError, "gone")
+    end
+    @app = build(failing.new(@store))
+    assert_equal 422, post({ type: "tags", attributes: { name: nil } }).status
+    written = RuntimeError.new("after the commit").extend(Castellan::Write::Transaction::Committed)
+    _, err = capture_io do
+      Castellan::Write::Transaction.stub(:run, ->(*) { raise written }) do
+        assert_same written, assert_raises(RuntimeError) { post(TAG, key: '"two"') }
+      end
+    end
+    assert_includes err, "was not kept: gone"
+  end
+
+  def test_a_store_that_fails_when_the_response_is_read_is_503
+    post(TAG)
+    @app = build(Class.new(SimpleDelegator) { def read_multi(*) = raise(Castellan::StoreError, "gone") }.new(@store))
+    assert_equal [503, 1], [post(TAG).status, count]
+  end
+
   # The client sends the request again, as the 503 says, and must not get a 409 for a minute.
   def test_a_key_whose_answer_does_not_arrive_can_be_sent_again
     [-> { throw :interrupted }, -> { raise Castellan::StoreError, "no answer" }].each do |failure|
@@ -214,16 +236,15 @@ class IdempotencyInMemoryTest < Minitest::Test
     user, machine = Array.new(2) { Struct.new(:id) }
     self.class.const_set(:User, user)
     self.class.const_set(:Machine, machine)
-    viewers = [user.new(7), machine.new(7)]
+    viewers = [user.new(7), machine.new(7), "seven", :seven]
     store = Castellan::Store::MemoryStore.new
     @app = Castellan.app do
       authenticate { viewers.first }
       idempotency store: store
       resource models::TagResource
     end
-    first = post(TAG)
-    viewers.rotate!
-    assert_equal [nil, nil], [first["idempotent-replayed"], post(TAG)["idempotent-replayed"]]
+    assert_equal([nil] * 4, Array.new(4) { post(TAG)["idempotent-replayed"].tap { viewers.rotate! } })
+    assert_equal(["true"] * 4, Array.new(4) { post(TAG)["idempotent-replayed"].tap { viewers.rotate! } })
     @app = by_claims.call
     assert_includes assert_raises(Castellan::ConfigurationError) { post(TAG) }.message, "tells viewers apart"
   end

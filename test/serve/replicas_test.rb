@@ -72,6 +72,22 @@ module ReplicasContract
     assert_equal [200, nil, "new"], [written.status, written["castellan-version"], @primary[:notes].get(:text)], written.body
   end
 
+  # A lock that the replica replays cancels the statement that reads the table.
+  def test_a_read_that_recovery_cancels_is_read_from_the_primary
+    @replica.run("ALTER SYSTEM SET max_standby_streaming_delay = 0")
+    @replica.run("SELECT pg_reload_conf(), pg_wal_replay_resume()")
+    @primary.run("UPDATE notes SET text = 'slow'")
+    catch_up
+    reading = Thread.new { get(path: "/notes?filter[slow]=1") }
+    await("reads nothing") { @replica[:pg_stat_activity].where(Sequel.lit("state = 'active' AND query LIKE '%pg_sleep(1)%'")).count > 1 }
+    @primary.run("ALTER TABLE notes ADD COLUMN size integer")
+    response = reading.value
+    assert_equal [200, "slow"], [response.status, response.body[/slow/]], response.body
+  ensure
+    @replica.run("ALTER SYSTEM RESET max_standby_streaming_delay")
+    @replica.run("SELECT pg_reload_conf()")
+  end
+
   def test_a_text_that_is_no_version_is_refused
     ["", "x", "0/0'; --", "0/0\xFF".b, "1/2/3"].each do |text|
       response = get(text)
@@ -105,6 +121,7 @@ module ReplicasContract
       model thing
       type "notes"
       attributes :text
+      filter(:slow) { |notes, _| notes.where(Sequel.lit("pg_sleep(1) IS NOT NULL")) }
       writable :text
       deletable
     end

@@ -38,7 +38,9 @@ class RequestObjectsTest < Minitest::Test
 
   class StampResource < Castellan::Resource
     model Stamp
+    type "stamps"
     attributes :number
+    belongs_to :color
   end
 
   class LetterResource < Castellan::Resource
@@ -144,6 +146,15 @@ class RequestObjectsTest < Minitest::Test
     20.times { |first| 2.times { render.call(first) } }
     GC.start
     assert_operator ObjectSpace.each_object(String).count { |text| text.bytesize > 3_000 && text.include?('"letters"."id" IN (') }, :<, 20
+  end
+
+  def test_a_related_record_is_read_as_a_row
+    few = warm_objects { assert_equal 200, answer("/stamps/1/color").first }
+    assert_operator few, :<, 350
+    Stamp.strict_loading_by_default = true
+    assert_equal "blue", JSON.parse(answer("/stamps/2/color").last.join).dig("data", "attributes", "name")
+  ensure
+    Stamp.strict_loading_by_default = false
   end
 
   # They are read through models, because a joined table has the order.

@@ -197,6 +197,20 @@ module SeveralTablesContract
     assert_bad_parameter "filter[nothing]", "/activities?filter[nothing]=1"
   end
 
+  def test_a_filter_of_one_type_may_have_a_from_of_its_own
+    sequel = journal.is_a?(SequelJournal)
+    notes = Class.new(@board::NoteResource) do
+      filter(:about) do |notes, _|
+        sequel ? notes.where(id: 2).union(notes.where(id: 9)) : notes.from("(SELECT * FROM notes WHERE id IN (2, 9)) notes")
+      end
+    end
+    issues = @board::IssueResource
+    @app = serve do |_models|
+      resource(Class.new(Castellan::Resource) { [type("mixed"), types(issues, notes), sort(default: "made_on"), page(size: 9)] })
+    end
+    assert_equal [%w[issues 1], %w[notes 2], %w[notes 9]], identifiers(get("/mixed?filter[about]=First").last["data"])
+  end
+
   def test_the_members_of_each_type_can_be_included_and_chosen
     _, document = get("/activities?include=person,pictures&fields[notes]=body,pictures&fields[issues]=title&sort=made_on&page[size]=50")
     assert_equal({ "body" => "one" }, document["data"][1]["attributes"])

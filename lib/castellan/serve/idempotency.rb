@@ -125,10 +125,8 @@ module Castellan
         refuse("a request with this key is running, or has no response that could be kept", 409) if kept.start_with?(RUNNING)
 
         head, body = kept.byteslice((FINGERPRINT + 1)..).split("\n", 2)
-        status, headers = JSON.parse(body ? head : "")
+        status, headers = JSON.parse(head)
         [status, headers.merge("idempotent-replayed" => "true"), body.empty? ? [] : [body.force_encoding(Encoding::UTF_8)]]
-      rescue JSON::ParserError
-        unavailable
       end
 
       def read(name)
@@ -163,7 +161,7 @@ module Castellan
       def name(key, viewer)
         owner = @namespace.call(viewer)
         wrong("the block must return a String or an Integer for #{viewer.class}, got #{owner.class}") \
-          unless owner.is_a?(String) || owner.is_a?(Integer)
+          unless [String, Integer, Symbol].any? { |kind| owner.is_a?(kind) }
 
         "castellan:idempotency:#{digest([owner.class.name, owner.to_s, key])}"
       end
@@ -178,8 +176,7 @@ module Castellan
 
       def default_namespace(viewer)
         case viewer
-        when String, Integer then viewer
-        when Symbol then viewer.to_s
+        when String, Integer, Symbol then viewer
         else
           return "#{viewer.class.name}:#{viewer.id}" if viewer.respond_to?(:id) && viewer.class.name && !viewer.id.nil?
 

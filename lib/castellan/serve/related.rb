@@ -20,16 +20,15 @@ module Castellan
       def call(env, viewer, id, relationship)
         nothing unless relationship.related?
 
+        path = "#{@path}/#{ERB::Util.url_encode(id)}/#{relationship.key}"
+        return one(env, viewer, relationship, path, id) unless relationship.to_many?
+
         writer = Write::Writer.new(@resource, viewer: viewer, scope: @endpoint.scope(viewer))
         record = writer.visible(id) or absent(id)
         nothing unless @endpoint.relates?(viewer, id, relationship)
 
-        path = "#{@path}/#{ERB::Util.url_encode(id)}/#{relationship.key}"
-        association = relationship.association_name
-        return @endpoint.related(relationship.resource, path, writer.models.related(record, association), id).call(env, viewer, nil) \
-          if relationship.to_many?
-
-        one(env, viewer, relationship, path, record.public_send(association), id)
+        scope = writer.models.related(record, relationship.association_name)
+        @endpoint.related(relationship.resource, path, scope, id).call(env, viewer, nil)
       end
 
       # @return [Array] Rack response with the linkage
@@ -38,9 +37,7 @@ module Castellan
         @endpoint.negotiate(env)
         raise BadRequest, "the linkage has no query parameters" unless env["QUERY_STRING"].to_s.empty?
 
-        document = @endpoint.linkage(viewer, id, relationship)
-        absent(id) if document.status == 404
-        respond(env, JSON.parse(document.to_json).dig("data", "relationships", relationship.key) || nothing)
+        respond(env, linked(viewer, id, relationship))
       end
 
       # @raise [BadRequest] 404
@@ -51,11 +48,19 @@ module Castellan
 
       private
 
+      # @return [Hash] the relationship in the record's document
+      def linked(viewer, id, relationship)
+        document = @endpoint.linkage(viewer, id, relationship)
+        absent(id) if document.status == 404
+        JSON.parse(document.to_json).dig("data", "relationships", relationship.key) || nothing
+      end
+
       # Answers alike for an empty relationship and for a hidden record, also to a wrong query.
-      def one(env, viewer, relationship, path, record, id)
-        definition = definition_of(relationship, record) if record
-        found = seen(env, viewer, definition, @endpoint.related(definition.resource, path, :all, id), record) if definition
-        return found if found
+      def one(env, viewer, relationship, path, id)
+        found = linked(viewer, id, relationship)["data"]
+        definition = definition_of(relationship, found["type"]) if found
+        response = seen(env, viewer, definition, @endpoint.related(definition.resource, path, :all, id), found["id"]) if definition
+        return response if response
 
         endpoint = @endpoint.related(relationship.resource, path, :all, id)
         endpoint.negotiate(env)
@@ -64,19 +69,15 @@ module Castellan
       end
 
       # @return [Array, nil] nil if the viewer may not see the record
-      def seen(env, viewer, definition, endpoint, record)
-        related_id = Write.id_of(definition, record)
+      def seen(env, viewer, definition, endpoint, related_id)
         response = endpoint.call(env, viewer, related_id)
         response unless response.first == 404
       rescue BadRequest
         raise if Write::Writer.new(definition.resource, viewer: viewer).visible(related_id)
       end
 
-      # As in linkage: the resource of the record's class, or else of its nearest superclass.
-      def definition_of(relationship, record)
-        definitions = relationship.definitions
-        found = record.class.ancestors.lazy.filter_map { |one| definitions.find { |definition| definition.model.equal?(one) } }.first
-        found || definitions.find { |definition| !definition.model.is_a?(Class) }
+      def definition_of(relationship, type)
+        relationship.definitions.find { |one| relationship.definitions.one? || [one, *one.types].any? { |other| other.type == type } }
       end
 
       def respond(env, document, type = @endpoint.media_type)

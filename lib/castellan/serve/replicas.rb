@@ -11,9 +11,10 @@ module Castellan
     #
     # The response to a successful write has the header `Castellan-Version`: the position in the primary's
     # write-ahead log. If a client sends it with a read, the response includes the write: the replica serves
-    # it once it has replayed the log to this position, until then the primary does. If the database fails between
-    # the commit and the reading of the position, the response has no version. With `cookie:`, browsers send the
-    # version automatically. Uses the ORM's own routing of reads. Frozen.
+    # it once it has replayed the log to this position, until then the primary does. The primary also serves reads that
+    # the replica cancels because of a recovery conflict. If the database fails between the commit and the reading of the
+    # position, the response has no version. With `cookie:`, browsers send the version automatically. Uses the ORM's own
+    # routing of reads. Frozen.
     class Replicas
       HEADER = "castellan-version"
       # A position in the write-ahead log (pg_lsn).
@@ -45,12 +46,21 @@ module Castellan
         return written(&block) unless App::ALLOWED.include?(env["REQUEST_METHOD"])
 
         position = position_of(env)
-        return @models.on_replica(&block) if position.nil? || @models.on_replica { @models.replayed?(position) }
+        return read(&block) if position.nil? || @models.on_replica { @models.replayed?(position) }
 
         @models.on_primary(&block)
       end
 
       private
+
+      # PostgreSQL cancels statements of a replica that are in the way of what it replays.
+      def read(&block)
+        @models.on_replica(&block)
+      rescue StandardError => error
+        raise unless Write::DatabaseError.of_class?(error, "40")
+
+        @models.on_primary(&block)
+      end
 
       def written
         @models.on_primary do

@@ -63,15 +63,20 @@ module Castellan
       # @return [Symbol, nil] the kind of database error; nil for any other error
       def self.kind(error)
         names = error.class.ancestors.map(&:name)
-        cause = error.cause || (error.wrapped_exception if error.respond_to?(:wrapped_exception))
+        cause = driver_error(error)
         kind = names.filter_map { |name| KINDS[name] || CAUSES[name] }.first
-        kind ||= cause.class.ancestors.filter_map { |one| CAUSES[one.name] }.first if cause
-        kind || (:refused if data_exception?(cause || error))
+        kind ||= cause.class.ancestors.filter_map { |one| CAUSES[one.name] }.first
+        kind || (:refused if of_class?(error, "22"))
       end
 
-      # Class 22 of SQLSTATE is "data exception".
-      def self.data_exception?(error) = field(error, :PG_DIAG_SQLSTATE).start_with?("22")
-      private_class_method :data_exception?
+      # @param class_code [String] "22" for a data exception, "40" for a rollback by PostgreSQL
+      # @return [Boolean] whether SQLSTATE begins with it
+      def self.of_class?(error, class_code) = field(driver_error(error), :PG_DIAG_SQLSTATE).start_with?(class_code)
+
+      # @return [Exception] the driver's error
+      def self.driver_error(error)
+        error.cause || (error.wrapped_exception if error.respond_to?(:wrapped_exception)) || error
+      end
 
       # @param error [Exception] of a driver
       # @param name [Symbol] of a constant of PG::Result
@@ -168,7 +173,7 @@ module Castellan
 
       # Row level security and triggers refuse a row. A missing GRANT is a mistake of the application.
       def forbidden(error)
-        return if self.class.field(driver_error(error), :PG_DIAG_SOURCE_FUNCTION) == "aclcheck_error"
+        return if self.class.field(self.class.driver_error(error), :PG_DIAG_SOURCE_FUNCTION) == "aclcheck_error"
 
         problem(403, "the database does not allow you to write this", "Forbidden")
       end
@@ -197,13 +202,9 @@ module Castellan
         (pointers & @written).last || pointers.first
       end
 
-      def driver_error(error)
-        error.cause || (error.wrapped_exception if error.respond_to?(:wrapped_exception)) || error
-      end
-
       # PostgreSQL names the constraint and the column; SQLite names "table.column".
       def columns_of(error)
-        cause = driver_error(error)
+        cause = self.class.driver_error(error)
         result = cause.result if cause.respond_to?(:result)
         return cause.message[SQLITE_COLUMNS, 1].to_s.split(",").map { |name| name.strip.split(".").last } unless result
 
