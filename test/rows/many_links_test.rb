@@ -280,3 +280,53 @@ class SequelManyLinksOnPostgresTest < Minitest::Test
     SequelManyLinks.worlds[:postgres] ||= build(:SequelSingersOnPostgres, Sequel.connect(Castellan::TestServers.postgres_url))
   end
 end
+
+# UUIDs have no commas, so each parent's links may be one text in its row.
+class UuidLinksTest < Minitest::Test
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Wall < Base
+    has_many :latest_notes, -> { order(written: :desc).limit(2) }, class_name: "UuidLinksTest::Note"
+  end
+
+  class Note < Base
+  end
+
+  class NoteResource < Castellan::Resource
+    model Note
+    scope { |notes, viewer| viewer ? notes.where.not(written: viewer) : notes }
+  end
+
+  class WallResource < Castellan::Resource
+    model Wall
+    has_many :latest_notes, resource: NoteResource
+  end
+
+  def test_a_limit_is_for_each_parent
+    Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    Base.connection.create_table(:walls)
+    Base.connection.create_table(:notes, id: false) do |table|
+      table.column :id, :uuid, primary_key: true
+      table.bigint :wall_id
+      table.integer :written
+    end
+    Wall.insert_all!([{ id: 1 }, { id: 2 }, { id: 3 }])
+    Note.insert_all!((1..6).map { |n| { id: "0000000#{n}-0000-4000-8000-000000000000", wall_id: (n % 2) + 1, written: n } })
+    { nil => [[6, 4], [5, 3], []], 4 => [[6], [5, 3], []] }.each do |viewer, expected|
+      document = JSON.parse(WallResource.render(Wall.order(:id), viewer: viewer, include: "latest_notes"))
+      linked = [document, JSON.parse(WallResource.render(Wall.order(:id), viewer: viewer))].map { |one| links(one) }
+      assert_equal [expected, expected], linked
+      assert_equal expected.flatten.sort, document["included"].map { |one| one["id"].to_i }.sort
+    end
+  ensure
+    Base.remove_connection
+  end
+
+  private
+
+  def links(document)
+    document["data"].map { |one| one["relationships"]["latest_notes"]["data"].map { |link| link["id"].to_i } }
+  end
+end

@@ -122,6 +122,8 @@ module SequelKindsWorld
       knight.one_to_many :two_lightest, class: quest, key: :knight_id, order: %i[weight id], limit: 2
       knight.one_to_many :next_two, class: quest, key: :knight_id, order: %i[weight id], limit: [2, 1]
       knight.one_to_many(:grave, class: quest, key: :knight_id, order: :id) { |dataset| dataset.where { weight > 2 } }
+      knight.one_to_many(:own_or_gravest, class: quest, key: :knight_id, order: :id) { |dataset| dataset.or { weight > 4 } }
+      knight.one_to_one(:gravest, class: quest, key: :knight_id, order: Sequel.desc(:weight)) { |dataset| dataset.or { weight > 4 } }
       knight.one_to_many(:own_crest, class: quest, key: :knight_id, order: :id, instance_specific: true) do |dataset|
         dataset.where(crest: crest)
       end

@@ -134,6 +134,14 @@ module TogetherOfActiveRecordContract
     end
   end
 
+  # ActiveRecord's preload would not join the other table, and would return records of a condition in another order.
+  def test_a_through_association_whose_preload_differs_is_queried_for_each
+    { rising_prices: 3, dear_prices: 25, late_tags: 25, variants_prices: 25 }.each do |name, queries|
+      product = serializer(:Product) { attribute(:names) { |one| one.public_send(name).map(&:name) } }
+      assert_equal [queries, 25], both { |options| product.new(world::Product.order(:id), options).to_json }, name.to_s
+    end
+  end
+
   def test_nothing_loads_together_outside_of_a_document
     records = world::Store.order(:id).to_a
     serializer(:Store) { attribute(:names) { |one| one.products.map(&:name) } }.new(records).to_json

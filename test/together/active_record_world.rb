@@ -114,10 +114,15 @@ module TogetherWorld
       has_many :variants, inverse_of: :product
       has_one :master, -> { where(master: true).order(:id) }, class_name: "\#{module_parent}::Variant"
       has_many :prices, through: :variants
+      has_many :dear_prices, -> { where("cents > 500").order(:id) }, through: :variants, source: :prices
+      has_many :rising_prices, -> { order(:cents, :id) }, through: :variants, source: :prices
+      has_many :variants_prices, -> { order("together_variants.name, together_prices.id") }, through: :variants, source: :prices
       has_many :images, -> { order(:position, :id) }, as: :viewable
       has_many :variant_images, -> { order(:position, :id) }, through: :variants, source: :images
       has_many :reviews, -> { order(:id) }
       has_and_belongs_to_many :tags, -> { order(:id) }, join_table: "together_products_tags"
+      has_and_belongs_to_many :late_tags, -> { where("name > 'Tag 2'").order(id: :desc) }, join_table: "together_products_tags",
+        class_name: "\#{module_parent}::Tag", association_foreign_key: :tag_id
     end
 
     class Variant < Base

@@ -143,7 +143,8 @@ module Castellan
 
         # @return [Boolean] whether one statement can read the first row of many owners
         def first_of_many?
-          @scopes.window(@scope).last.nil? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope) && !@scopes.locked?(@scope)
+          @scopes.window(@scope).last.nil? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope) && !@scopes.locked?(@scope) &&
+            !@scopes.either?(@scope)
         end
 
         # @return [Boolean] whether the statement joins tables
@@ -151,7 +152,7 @@ module Castellan
 
         # @return [Boolean] whether one statement can read all rows of many owners, and another SELECT list
         def plain?
-          @scopes.window(@scope).none? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope) &&
+          @scopes.window(@scope).none? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope) && !@scopes.either?(@scope) &&
             !(joins? && @scopes.unqualified_order?(@scope)) # names a column of the SELECT list
         end
 

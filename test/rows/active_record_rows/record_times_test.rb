@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "minitest/mock"
 require_relative "../active_record_world"
 
 # Records write the times that their readers return: unread, assigned, saved or computed by a SELECT.
@@ -74,4 +75,49 @@ end
 class PostgresRecordTimesTest < Minitest::Test
   include RecordTimesContract
   include ActiveRecordWorld::OnPostgres
+end
+
+# Rails' `postgresql_adapter_decode_dates`, since 7.2 the default of new applications: the driver returns dates as objects.
+class PostgresDecodedDatesTest < Minitest::Test
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Tower < Base
+  end
+
+  class TowerResource < Castellan::Resource
+    model Tower
+    attributes :built_on, :ruined_on
+  end
+
+  def setup
+    needs :postgres
+    Base.establish_connection(Castellan::TestServers.postgres_url)
+    Base.connection.create_table(:towers) { |table| table.date(:built_on, :ruined_on) }
+    @decodes = Base.connection.class.respond_to?(:decode_dates)
+    Base.connection.class.stub(:decode_dates, true) { Base.connection.reconnect! } if @decodes
+    Base.connection.execute("INSERT INTO towers VALUES (1, '1190-05-01', NULL), (2, NULL, 'infinity'), (3, '0044-03-15 BC', '2024-02-29')")
+  end
+
+  def teardown
+    Base.remove_connection
+  end
+
+  def test_records_are_written_like_their_rows
+    assert_instance_of (@decodes ? Date : String), Tower.find_by(id: 1).built_on_before_type_cast
+    [Tower.where(id: 1), Tower.order(:id)].each do |towers|
+      assert_equal TowerResource.render(towers), TowerResource.render(towers.to_a)
+    end
+    assert_includes TowerResource.render(Tower.order(:id).to_a), '"built_on":"1190-05-01","ruined_on":null'
+  end
+
+  def test_dates_make_few_objects
+    skip "needs the C extension" unless defined?(Castellan::Native)
+    towers = Array.new(300) { |id| { id: id + 10, built_on: Date.new(1200) } }
+    Tower.insert_all!(towers)
+    records = Tower.where(id: 10..).to_a
+    2.times { TowerResource.render(records) }
+    assert_operator allocated_objects { TowerResource.render(records) }, :<, 300 * 4
+  end
 end

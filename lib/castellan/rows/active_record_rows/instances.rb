@@ -52,7 +52,8 @@ module Castellan
         # Preloading differs from lazy loading for: LIMIT and OFFSET (they apply to all parents together),
         # GROUP BY, FROM, a lock, a SELECT without the key, DISTINCT or several orders on a :through path, a
         # scope on a :through path that uses another of its tables (preloading does not join it), a table that
-        # the path joins twice, keys that are compared as strings, and inside `scoping(all_queries: true)`.
+        # the path joins twice, conditions with an order on a :through path (preloading loses the order), keys
+        # that are compared as strings, and inside `scoping(all_queries: true)`.
         # @param model [Class] the records' model
         # @param name [Symbol] an association
         # @param related [Array<Class>] for a polymorphic belongs_to, the classes that the records refer to
@@ -65,6 +66,8 @@ module Castellan
 
           passed = relations.drop(1).flatten(1)
           return false unless passed.all? { |relation| whole?(relation) && !relation.distinct_value }
+
+          return false if steps.any? { |_, step| loses_order?(step) }
 
           relations = relations.flatten(1)
           steps.one? || (relations.count { |relation| relation.order_values.any? } < 2 && !twice?(reflection) &&
@@ -115,6 +118,17 @@ module Castellan
         def alone?(relation)
           names = relation.to_sql.gsub(/'[^']*'/, "").scan(/(\w+)["`]?\./).flatten
           relation.joins_values.any? || (names - relation.table_name.split(".")).empty?
+        end
+
+        # To find records by a condition of the scope, preloading joins them to the through records, whose order they then have.
+        def loses_order?(reflection)
+          reflection = reflection.active_record._reflect_on_association(reflection.name) # of has_and_belongs_to_many
+          return false unless reflection.through_reflection&.collection?
+
+          sources = [reflection]
+          sources << sources.last.source_reflection while sources.last.through_reflection?
+          found = sources.filter_map { |source| source.scope && reflection.klass.unscoped.instance_exec(&source.scope) }
+          found.any? { |relation| relation.where_clause.any? } && found.any? { |relation| relation.order_values.any? }
         end
 
         def twice?(reflection)

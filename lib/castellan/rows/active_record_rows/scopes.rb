@@ -139,6 +139,7 @@ module Castellan
         def distinct?(relation) = relation.distinct_value
         def grouped?(relation) = relation.group_values.any?
         def locked?(relation) = !relation.lock_value.nil?
+        def either?(_relation) = false
         def joins?(relation) = relation.joins_values.any? || relation.left_outer_joins_values.any?
 
         # @!endgroup

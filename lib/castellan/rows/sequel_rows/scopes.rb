@@ -160,6 +160,13 @@ module Castellan
         def distinct?(dataset) = !dataset.opts[:distinct].nil?
         def grouped?(dataset) = dataset.opts.values_at(:group, :having, :compounds).any?
         def locked?(dataset) = !dataset.opts[:lock].nil?
+
+        # @return [Boolean] whether rows may match without the owner's key: `or` in the block of an association
+        def either?(dataset)
+          condition = dataset.opts[:where]
+          condition.is_a?(::Sequel::SQL::BooleanExpression) && condition.op == :OR
+        end
+
         def joins?(dataset) = dataset.joined_dataset?
 
         # @!endgroup
