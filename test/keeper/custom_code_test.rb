@@ -157,7 +157,8 @@ module CustomCodeContract
 
   def test_values_of_vary_on_that_differ_are_different_keys
     values = [nil, "", "a", :a, "b", 1, 1.0, "1", 1r, true, "true", false, [], [[]], [nil], %w[a b], [["a"], "b"], ["a", ["b"]],
-              [:a, "b"], ["a", :b], %w[symbol a], %w[string a], [nil, nil]]
+              [:a, "b"], ["a", :b], %w[symbol a], %w[string a], [nil, nil], BigDecimal(1), BigDecimal("1.1"),
+              *%w[UTC +00:00 +09:00].map { |zone| Time.at(1, in: zone) }, *%w[Tokyo Seoul].map { |zone| Time.at(1).in_time_zone(zone) }]
     current = nil
     seen = resource { vary_on { current } && attribute(:seen, columns: [:title], &:title) }
     tags = values.map do |value|

@@ -35,7 +35,7 @@ module Castellan
         when String then ["text", value.frozen? ? value : value.dup]
         when Symbol then ["symbol", value.name]
         when Float, Rational then [value.class.name, value.to_s]
-        when Time then ["time", value.to_r.to_s]
+        when Time then ["time", value.to_r.to_s, value.utc_offset, value.zone.to_s]
         when Array then ["list", value.map { |inner| part(inner) }]
         else
           raise Refused, "#{value.class}: #{value.inspect[0, 60]}" unless defined?(::BigDecimal) && value.is_a?(::BigDecimal)
