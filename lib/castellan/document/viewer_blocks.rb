@@ -17,7 +17,11 @@ module Castellan
           plan.nodes.flat_map do |node|
             column = node.definition.id_column
             integers = column.is_a?(Symbol) && adapter.related(node.definition.model).types.integer?(column)
-            node.members.filter_map { |member| block(member.attribute, integers) if member.attribute.source == :viewer }
+            node.members.filter_map do |member|
+              next unless member.attribute.source == :viewer
+
+              block(member.attribute, integers) { |ids, values| texts(ids, values, adapter, node, member.attribute.key) }
+            end
           end
         end
       end
@@ -75,21 +79,31 @@ module Castellan
                                   "booleans, nil or arrays of them, got #{error.message} (#{attribute.location})"
       end
 
+      # @yield ids and the block's Hash
+      # @yieldreturn [Hash{String => String}]
       def block(attribute, integers)
         lambda do |ids, viewer|
           values = attribute.block.call(integers ? ids.map(&:to_i) : ids, viewer)
           refuse(attribute, values.class) unless values.respond_to?(:to_h) && !values.nil?
-          next values.transform_keys(&:to_s) if values.is_a?(Hash)
+          next yield(ids, values.transform_keys(&:to_s)) if values.is_a?(Hash)
 
           values.to_a.each { |id| refuse(attribute, "#{id.class} instances: write pluck") if id.is_a?(Array) || id.respond_to?(:reload) }
         end
+      end
+
+      # The adapter writes times and decimals in the same way as attributes.
+      # @return [Hash{String => String}] JSON of each id, in binary
+      def texts(ids, values, adapter, node, member)
+        texts = Rows::JSONValue.texts(ids.map { |id| values[id] }, adapter, node, member) { |row| ids[row] }
+        escaping = Serialize::Text.for(Serialize.escape)
+        ids.zip(texts).to_h { |id, text| [id, escaping.append_json(+"", text).b] }
       end
 
       def refuse(attribute, got)
         raise ConfigurationError, "per_viewer #{attribute.name.inspect} must return ids or a Hash of id to value, got #{got} " \
                                   "(#{attribute.location})"
       end
-      private_class_method :id, :version, :block, :refuse
+      private_class_method :id, :version, :block, :texts, :refuse
     end
   end
 end

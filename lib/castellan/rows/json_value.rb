@@ -61,9 +61,11 @@ module Castellan
 
       # @return [String, nil] JSON, which the encoder escapes; nil if only ActiveSupport can encode the value
       def plain_text(value)
-        return value.to_s if value.is_a?(Integer)
-
-        catch(:special) { PLAIN.generate(value) } if PLAIN
+        case value
+        when Integer, true, false then value.to_s
+        when nil then "null"
+        else catch(:special) { PLAIN.generate(value) } if PLAIN
+        end
       end
 
       def in_utc(value)

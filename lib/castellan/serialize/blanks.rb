@@ -28,7 +28,7 @@ module Castellan
 
       # @param batches [Array<#call>] one per position in plan.holes; takes the ids (Strings)
       #   of the document's records and the viewer; returns the ids for which the attribute
-      #   is true, or a Hash from id to value
+      #   is true, or a Hash from id to JSON
       # @param viewer [Object, nil]
       # @return [Array<String>] JSON for each hole
       def values(batches, viewer)
@@ -69,20 +69,11 @@ module Castellan
         return [] if ids.empty?
 
         answer = batch.call(ids.uniq, viewer)
-        return ids.map { |id| text(answer[id]) } if answer.is_a?(Hash)
+        return ids.map { |id| answer[id] } if answer.is_a?(Hash)
 
         truths = Hash.new("false")
         answer.each { |id| truths[id.to_s] = "true" }
-        truths.values_at(*ids)
-      end
-
-      def text(value)
-        case value
-        when true then "true"
-        when false then "false"
-        when nil then "null"
-        else JSON.generate(value).b
-        end
+        ids.map { |id| truths[id] }
       end
     end
   end

@@ -49,7 +49,7 @@ module Castellan
         loaded = nil
         models = -> { (loaded = LoadedRecords.new(document)).output }
         compare(document.definition.type.to_s, output, document.method(:write_rows), models) do |one|
-          body = one.fill(document.plan.holes.map { ->(ids, _) { ids.to_h { |id| [id, nil] } } }, nil)
+          body = one.fill(document.plan.holes.map { ->(ids, _) { ids.to_h { |id| [id, "null"] } } }, nil)
           Facts.new(document.plan, loaded.unordered, loaded.ordered?).of(JSON.parse(body))
         end
       end
