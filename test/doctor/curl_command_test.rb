@@ -59,6 +59,7 @@ class CurlCommandTest < Minitest::Test
   def test_an_invalid_command_raises
     assert_includes refused("curl 'http://a.example/x"), "a quote is not closed in \"curl 'http://a.example/x\""
     assert_includes refused("curl -H 'A: b'"), "has no URL"
+    assert_includes refused("wget http://a.example/x"), "more than one URL (wget, http://a.example/x); copy it as cURL (bash)"
     assert_includes refused("curl /x -H 'no colon'"), "is not of the form 'Name: value'"
     assert_includes refused("curl 'http://a b/'"), "is not a path or a URL"
   end

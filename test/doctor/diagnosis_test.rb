@@ -82,6 +82,18 @@ class DiagnosisTest < Minitest::Test
     assert_includes Doctor::Diagnosis.new(made(noisy.keys), trials: noisy).next_step, "nothing worth doing"
   end
 
+  def test_a_fix_that_is_faster_in_another_order_is_a_next_step
+    finding = finding(fix: "fix it")
+    before, after = [9, 3].map do |ms|
+      Castellan::Measurement.new(queries: ms, duration_ns: ms * 1_000_000, sql_ns: 1, allocated_objects: 1, response_bytes: 1)
+    end
+    trial = Doctor::Trial.new(findings: [finding], before: before, after: after, same: false, reason: "it differs", reordered: true)
+    assert_includes Doctor::Diagnosis.new(made([finding]), trials: { finding => trial }).to_s,
+                    "\nnext: fix it; its rows then come in another order: where that matters, order the association"
+    slower = Doctor::Trial.new(findings: [finding], before: after, after: before, same: false, reason: "it differs", reordered: true)
+    assert_includes Doctor::Diagnosis.new(made([finding]), trials: { finding => slower }).next_step, "nothing worth doing"
+  end
+
   # Each trial measures the work without the fix again. Here the machine was busy during the trial of one fix.
   def test_the_next_step_is_what_saves_most_of_its_own_measurement
     one, other = Array.new(2) { |index| finding(fix: "fix #{index}", fingerprint: "select #{index}", total_ns: 9 - index) }

@@ -27,8 +27,9 @@ module Castellan
         def parse(command)
           headers = {}
           verb = { verb: "GET" }
-          url, = parser(headers, verb).parse(words(command).drop_while { |word| word == "curl" })
+          url, *more = parser(headers, verb).parse(words(command).drop_while { |word| word == "curl" })
           raise Error, "the curl command has no URL" unless url
+          raise Error, "the curl command has more than one URL (#{[url, *more].join(", ")}); copy it as cURL (bash)" if more.any?
 
           RackRequest.new(url.match?(%r{\A(?:https?://|/)}i) ? url : "http://#{url}", headers: headers, **verb)
         rescue OptionParser::ParseError => error

@@ -51,15 +51,16 @@ module Castellan
       # @return [String] "the limit of 120 s was reached (--limit)"
       def reached = "the limit of #{@limit} s was reached (--limit)"
 
-      # Runs the block and interrupts it when the time is over. The interruption runs `ensure`, but no code in
-      # the block can rescue it. The block must not return nil.
+      # Runs the block and interrupts it when the time is over. The interruption is an exception, which Rails
+      # rescues and answers with 500, so whatever ends after the limit counts as interrupted. The block must not return nil.
       # @return [Object, nil] the result of the block; nil if the time is over
       def within
         return if over?
         return yield unless @ends_ns
 
-        Timeout.timeout((@ends_ns - Clock.monotonic_ns).clamp(1_000_000..) / 1e9) { yield }
-      rescue Timeout::Error
+        result = Timeout.timeout((@ends_ns - Clock.monotonic_ns).clamp(1_000_000..) / 1e9) { yield }
+        result unless over?
+      rescue Timeout::Error, Error
         raise unless over?
       end
 

@@ -38,9 +38,12 @@ module Castellan
       # @return [Boolean] whether it was accepted and saves more than the noise and more than 5% of the time
       def worth? = gain_ns > [noise_ns.to_i, before.to_h[:duration_ns].to_i / 20].max
 
+      # @return [Boolean] whether it was not accepted only because rows come in another order, and is faster
+      def reorders? = reordered && after.duration_ns < before.duration_ns
+
       def to_s
         return "not tried: #{reason}" unless tried?
-        return "faster, in another order: order the association (#{figures})" if reordered && after.duration_ns < before.duration_ns
+        return "faster, in another order: order the association (#{figures})" if reorders?
 
         accepted? ? "#{figures}; #{agreement}" : "does not help: #{reason}#{" (#{figures})" if after}"
       end
