@@ -72,6 +72,15 @@ class CallSiteTest < Minitest::Test
     assert_equal Site.current, Site.frames(1).first
   end
 
+  # As Rails reloads a file in development, after an edit.
+  def test_a_frame_has_the_name_of_its_method_after_the_code_changed
+    frames = %w[before after].map do |name|
+      run_as("def self.#{name} = Castellan::CallSite.frames(1)", File.join(ROOT, "reloaded.rb"))
+      Site.frame(TOPLEVEL_BINDING.receiver.public_send(name).first)
+    end
+    assert_equal ["reloaded.rb:1:in `before'", "reloaded.rb:1:in `after'"], frames
+  end
+
   def test_a_block_and_its_method_on_one_line_are_one_frame
     sites = [1].map { Site.frames(9) }.first
     assert_equal [__LINE__ - 1], sites.map { |site| Site.line(site) }.first(1)

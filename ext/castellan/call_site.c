@@ -21,7 +21,7 @@ struct slot {
 static struct slot slots[SLOTS];
 static VALUE kept = Qnil; /* path => true, by identity: keeps the paths alive and in place */
 static int usual = SHALLOWEST; /* the depth that recent calls needed; it hardly changes */
-static VALUE labels = Qnil; /* site => name of the method that was first found there */
+static VALUE labels = Qnil; /* site => name of the method that was last found there */
 static ID id_number;
 static ID id_current_in_ruby;
 
@@ -83,9 +83,9 @@ VALUE castellan_call_site(VALUE self)
 /* Stores the method name of a site, one String per line of code, so that later calls allocate no object. */
 static void frame_label(VALUE site, VALUE frame)
 {
-    if (!NIL_P(rb_hash_lookup(labels, site))) return;
-
     VALUE label = rb_profile_frame_base_label(frame);
+    if (rb_hash_lookup(labels, site) == label) return;
+
     rb_hash_aset(labels, site, RB_TYPE_P(label, T_STRING) ? rb_str_new_frozen(label) : rb_str_freeze(rb_str_new_lit("")));
 }
 

@@ -132,7 +132,7 @@ module Castellan
       end
 
       # Formats a site like a backtrace.
-      # @return [String] "path:line:in `name'"; the first method that was seen at the site, without "block in"
+      # @return [String] "path:line:in `name'"; the last method that was seen at the site, without "block in"
       def frame(site) = "#{location(site)}:in `#{label(site)}'"
 
       # @param limit [Integer]
@@ -146,7 +146,7 @@ module Castellan
           break if sites.size >= limit || (foreign > GAP && sites.any?)
           next if site.nil? || site == sites.last
 
-          @labels[site] ||= frame.base_label.dup.freeze
+          @labels[site] = frame.base_label.dup.freeze
           sites << site
         end
         sites.freeze

@@ -69,6 +69,16 @@ class ProfileDepthsTest < Minitest::Test
     assert_empty files.keys.grep(%r{\Alib/castellan/(?:profile|detect|instrument)/})
   end
 
+  # memory_profiler lists the most objects and the most bytes apart.
+  def test_a_line_with_few_large_objects_has_their_number
+    lines = Array.new(60) { "3.times { String.new }" } << "String.new(capacity: 1_000_000)"
+    work = eval("-> {\n#{lines.join("\n")}\n}", TOPLEVEL_BINDING, "lines.rb") # rubocop:disable Security/Eval, Style/EvalWithLocation
+    large = Profile.run(depth: :memory, &work).memory[:by_line].first
+    assert_equal "lines.rb:#{lines.size + 1}", large[:name]
+    assert_operator large[:allocated_bytes], :>, 1_000_000
+    assert_includes 1..2, large[:allocated]
+  end
+
   def test_memory_totals_agree_with_memory_profilers
     work = -> { strings.map(&:upcase).join.size }
     work.call

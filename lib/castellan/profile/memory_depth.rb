@@ -13,11 +13,12 @@ module Castellan
     # garbage before and after. Castellan's own allocations are left out.
     class MemoryDepth
       TOP = 50
+      ALL = 1 << 30
       # Absolute paths, because the application may have files with the same names.
       OWN = %r{\A#{Regexp.escape(__FILE__.delete_suffix("profile/memory_depth.rb"))}
                (?:profile/|detect/|instrument/|instrument\.rb|recording\.rb|call_site\.rb|fingerprint\.rb)}x
       GROUPS = { by_gem: "gem", by_file: "file", by_line: "location", by_class: "class" }.freeze
-      private_constant :GROUPS, :OWN
+      private_constant :ALL, :GROUPS, :OWN
 
       # @return [String, nil] a note if the gem is missing
       def self.missing
@@ -37,7 +38,7 @@ module Castellan
       def start
         return false if MemoryProfiler::Reporter.current_reporter
 
-        @reporter = MemoryProfiler::Reporter.new(top: TOP, ignore_files: OWN)
+        @reporter = MemoryProfiler::Reporter.new(top: ALL, ignore_files: OWN)
         @reporter.start
         true
       end
@@ -55,15 +56,17 @@ module Castellan
 
       private
 
-      # memory_profiler has a list for each figure; merges them into one row per name.
+      # memory_profiler has a list for each figure; merges them into one row per name, for the names at the top of any list.
       def rows(results, group)
         lists = { allocated: "allocated_objects", retained: "retained_objects", allocated_bytes: "allocated_memory",
                   retained_bytes: "retained_memory" }
-        rows = lists.each_with_object({}) do |(figure, list), named|
-          results.public_send("#{list}_by_#{group}").each { |one| (named[name(one[:data])] ||= {})[figure] = one[:count] }
+        found = Hash.new { |named, name| named[name] = { name: name, **lists.transform_values { 0 } } }
+        lists.each do |figure, list|
+          results.public_send("#{list}_by_#{group}").each { |one| found[name(one[:data])][figure] = one[:count] }
         end
-        rows.map { |name, figures| { name: name, **lists.transform_values { 0 }, **figures } }
-            .sort_by { |row| [-row[:allocated_bytes], -row[:retained_bytes], row[:name]] }
+        rows = found.values
+        lists.keys.flat_map { |figure| rows.max_by(TOP) { |row| row[figure] }.select { |row| row[figure].positive? } }.uniq
+             .sort_by { |row| [-row[:allocated_bytes], -row[:retained_bytes], row[:name]] }
       end
 
       def name(text) = Redaction.text(text.to_s).delete_prefix("#{CallSite.root}/")

@@ -79,6 +79,14 @@ class ProfilePageTest < Minitest::Test
     assert_equal %w[lost slow], ids("?status=&endpoint=", results)
   end
 
+  def test_the_median_of_an_endpoint_leaves_out_what_slows_a_request_down
+    sql = Profiles.slow(id: "sql", duration_ns: 2_000_000)
+    deep = Profiles.slow(id: "cpu", depth: "cpu", duration_ns: 9_000_000)
+    body = get("", Profiles.kept(sql, deep, Profiles.slow(id: "wall", depth: "wall", duration_ns: 9_000_000),
+                                 Profiles.fast(endpoint: "GET posts#index"))).body
+    assert_includes body, 'data-name="Requests">3</td><td class="figure lead" data-name="Median">2.00 ms</td>'
+  end
+
   def test_the_statuses_that_are_listed_can_be_chosen
     body = get("?status=418", Profiles.kept(Profiles.slow(status: 418))).body
     assert_includes body, '<option value="418" selected>418</option>'

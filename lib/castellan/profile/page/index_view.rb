@@ -49,11 +49,11 @@ module Castellan
           [*CLASSES, *listed.compact.sort.map(&:to_s), ("none" if listed.include?(nil)), @filter[:status]].compact.uniq
         end
 
-        # Slow requests are found among SQL profiles only, because memory and sampling profiles slow the
-        # request down.
-        def undisturbed
-          @undisturbed ||= summaries.select { |one| one.depth == "sql" }.then { |found| found.empty? ? summaries : found }
-        end
+        def undisturbed = @undisturbed ||= undisturbed_of(summaries)
+
+        # Times are compared among SQL profiles only, because memory and sampling profiles slow the request
+        # down.
+        def undisturbed_of(some) = some.select { |one| one.depth == "sql" }.then { |found| found.empty? ? some : found }
 
         def bar_of(one)
           return unless undisturbed.include?(one)
@@ -67,7 +67,8 @@ module Castellan
 
         def by_endpoint
           summaries.group_by(&:endpoint).sort_by { |_, same| -same.sum(&:duration_ns) }.first(MOST_ENDPOINTS).map do |name, same|
-            Endpoint.new(name, same.size, median(same.map(&:duration_ns)), median(same.map(&:queries)), same.map(&:findings).max)
+            time = median(undisturbed_of(same).map(&:duration_ns))
+            Endpoint.new(name, same.size, time, median(same.map(&:queries)), same.map(&:findings).max)
           end
         end
 
