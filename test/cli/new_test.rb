@@ -41,7 +41,7 @@ class CLINewTest < Minitest::Test
   def test_a_folder_that_exists_is_left_alone
     in_new_directory do |directory|
       Dir.mkdir(File.join(directory, "library"))
-      assert_equal [1, "", "castellan new: library exists already\n"], new("api", "library")
+      assert_equal [1, "", "castellan new: library exists already: write another name\n"], new("api", "library")
       assert_empty Dir.children(File.join(directory, "library"))
     end
   end

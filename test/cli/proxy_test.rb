@@ -105,7 +105,8 @@ class ProxyCommandTest < Minitest::Test
 
   def test_only_restricts_the_declared_paths
     in_application(MountedApplication::RACK) do |file|
-      out, = run_castellan("proxy", "nginx", file, "--only", "/api/posts/drafts,/api/people/1,/more", *REST)
+      out, err, = run_castellan("proxy", "nginx", file, "--only", "/api/posts/drafts,/api/people/1,/more", *REST)
+      assert_includes err, "castellan proxy: no resource is served at /more (there is: "
       assert_equal ["~ ^/api/posts/drafts(/|$)", "~ ^/api/people/1(/|$)", "~ ^/more(/|$)", "/"], out.scan(%r{location ([~/].*) \{}).flatten
       assert_equal ["# /api/posts/drafts: public, no-cache, not cached", "# /api/people/1: public, no-cache, not cached"],
                    out.scan(%r{# /.*})

@@ -24,9 +24,9 @@ class InstallGeneratorTest < Minitest::Test
       connection.create_table(:posts) { |t| t.string :title; t.integer :user_id }
       connection.create_table(:tags) { |t| t.string :name; t.integer :post_id }
     end
-    def generate
+    def generate(options = ["--force"])
       require "rails/generators"
-      Rails::Generators.invoke("castellan:install", ["--force"], behavior: :invoke, destination_root: Rails.root.to_s)
+      Rails::Generators.invoke("castellan:install", options, behavior: :invoke, destination_root: Rails.root.to_s)
     end
   RUBY
   CACHED = <<~RUBY
@@ -62,6 +62,15 @@ class InstallGeneratorTest < Minitest::Test
       assert_includes kept, "while no write changes what it is made of"
       assert_match(/every table of a resource with `cache :exact` has them/, run.call("generate"))
       %w[production development test].each { |name| assert_equal "booted\n", run.call("puts :booted", "RAILS_ENV" => name) }
+    end
+  end
+
+  def test_a_second_run_keeps_an_initializer_that_was_changed
+    with_app do |run, dir|
+      run.call("generate")
+      write_files(dir, { "config/initializers/castellan.rb" => "# mine\n" })
+      assert_match(%r{skip\W.*config/initializers/castellan.rb}, run.call("generate([])"))
+      assert_equal "# mine\n", File.read(File.join(dir, "config/initializers/castellan.rb"))
     end
   end
 

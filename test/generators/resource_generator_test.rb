@@ -106,7 +106,8 @@ class ResourceGeneratorTest < Minitest::Test
     assert_includes file, "class Admin::ReportResource < Castellan::Resource\n  model ::Admin::Report\n"
     _, file = generated("Seat")
     refute_includes file, "# id :column" # the key of several columns is the id
-    _, file = generated("Photo")
+    output, file = generated("Photo")
+    assert_match(/left out  id, because the table has no primary key: write `id :column`/, output)
     assert_includes file, "# id :column   # the table has no primary key: name the column that identifies a row"
   end
 

@@ -70,6 +70,24 @@ class PagesTest < Minitest::Test
     assert_includes found.css("nav.pages a").map(&:text), "next"
   end
 
+  def test_a_form_has_the_names_of_members_and_the_values_of_every_spelling
+    dashed = Class.new(Journal.sequel(:sqlite).models::PostResource) do
+      key_transform :dash
+      filter :published_on
+      sort :published_on
+    end
+    app = Castellan.app do
+      pages
+      resource dashed, at: "posts"
+    end
+    %w[published-on published_on].each do |name|
+      html = Rack::MockRequest.new(app).get("/posts?filter[#{name}]=2026-01-31&sort=-#{name}", "HTTP_ACCEPT" => BROWSER).body
+      found = Nokogiri::HTML5(html)
+      assert_equal "2026-01-31", found.at_css("input[name='filter[published-on]']")["value"]
+      assert_equal "-published-on", found.at_css("option[selected]").text
+    end
+  end
+
   def test_one_resource_shows_its_relationships_and_what_is_included
     found = page("/posts/1?include=writer")
     assert_includes found.css("dd a").map { |a| a["href"] }, "/writers/1"

@@ -24,7 +24,7 @@ module Castellan
         unless NAME.match?(name)
           raise WrongArguments, "the name #{name.inspect} must be lower-case letters, digits, - and _, such as library"
         end
-        raise Castellan::Error, "#{name} exists already" if File.exist?(name)
+        raise Castellan::Error, "#{name} exists already: write another name" if File.exist?(name)
 
         write(name)
         @out.puts "", "cd #{name} && bundle install && bundle exec rake migrate test && bundle exec puma"

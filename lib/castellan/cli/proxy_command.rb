@@ -73,8 +73,15 @@ module Castellan
         @only = places.paths if @rest && @only.empty?
         @root = places.root
         @places = places.within(@only)
+        check_only(places)
         mounted.to_a.filter_map { |_, app| app.purge }.uniq.each { |purge| check_purge(kind, purge) }
         write_configuration(kind)
+      end
+
+      # Only a warning, because the application may have routes of its own.
+      def check_only(places)
+        path = places.unserved(@only) or return
+        @err.puts "castellan proxy: no resource is served at #{path}#{Nearest.hint(path, places.served)}"
       end
 
       # An application's own object may purge anything.

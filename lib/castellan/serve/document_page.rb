@@ -150,8 +150,13 @@ module Castellan
       end
 
       # Omits filters and sorts that some viewers may not use.
-      def filters(definition) = definition.filters_of_all
-      def sorts(definition) = definition.sorts_of_all.flat_map { |name| [name, "-#{name}"] }
+      # @return [Array<Array<String>>] each name as members are written, then its other spellings
+      def filters(definition) = spellings(definition, definition.filters_of_all)
+      def sorts(definition) = spellings(definition, definition.sorts_of_all).flat_map { |names| [names, names.map { |name| "-#{name}" }] }
+
+      def spellings(definition, names)
+        names.map { |name| [definition.transform, :none, :dash].map { |transform| Resource::KeyTransform.call(name, transform) } }
+      end
 
       def asked(*names)
         found = names.inject(@query) { |query, name| query.is_a?(Hash) ? query[name] : nil }

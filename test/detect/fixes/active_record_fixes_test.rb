@@ -266,7 +266,7 @@ class ActiveRecordFixesTest < Minitest::Test
   def test_a_finding_without_a_possible_preload_names_the_reason
     { "room_keys.limit(2).to_a" => "a limit for each record", "room_keys.where(door: keeper.id).to_a" => "differ from record to record",
       "room_keys.find(keeper.id * 3)" => "does not show all of its conditions",
-      "meals.where(feeder_id: 1).count" => "no query for all records" }.each do |code, reason|
+      "meals.where(feeder_id: 1).count" => "preload ActiveRecordZoo::Keeper#meals and ask in Ruby (size" }.each do |code, reason|
       preload = code.start_with?("meals") ? ".preload(:meals)" : ".preload(:room_keys)"
       assert_includes assert_refused(unit(KEEPERS, "keeper.#{code}", "end"), preload), reason
     end

@@ -44,7 +44,15 @@ module Castellan
         def paths
           raise Error, "a resource has the path /, so nothing would go to --rest; write at: in its declaration" if root
 
-          @places.map(&:path) + @mounted.flat_map { |prefix, app| app.other_paths.map { |path| checked("#{prefix}#{path}") } }
+          served.each { |path| checked(path) }
+        end
+
+        # @return [Array<String>] all paths at which an app answers
+        def served = @places.map(&:path) + @mounted.flat_map { |prefix, app| app.other_paths.map { |path| "#{prefix}#{path}" } }
+
+        # @return [String, nil] the first of these paths at, above and below which no app answers
+        def unserved(only)
+          only.find { |path| served.none? { |one| Place.new(path: one).in?(path) || Place.new(path: path).in?(one) } }
         end
 
         # @param only [Array<String>] the paths that go to Castellan; empty: all

@@ -43,7 +43,7 @@ module Castellan
         def at = CallSite.location(@one.site)
 
         def refusal
-          if @one.link && !keyed? then "no query for all records answers this for each of #{@one.link}"
+          if @one.link && !keyed? then "preload #{@one.link} and ask in Ruby (size, any?, find), or join and group by hand"
           elsif @shape.tables.size > 1 then "it reads several tables (#{@shape.tables.join(", ")}): ask once for all records by hand"
           elsif column.nil? then unclear
           elsif @model.nil? then "ask once, with #{column} IN (…): no model of the table #{@shape.table} is known, so there is no code"

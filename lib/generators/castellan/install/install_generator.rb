@@ -10,14 +10,14 @@ module Castellan
     #
     #   bin/rails generate castellan:install   # an initializer and db/migrate/…_add_castellan_versions.rb
     #
-    # May run again: it skips tables that already have versions.
+    # May run again: it keeps the initializer, and skips tables that already have versions.
     class InstallGenerator < ::Rails::Generators::Base
       include ::ActiveRecord::Generators::Migration
 
       source_root File.expand_path("templates", __dir__)
 
       def write_initializer
-        template "initializer.rb.tt", "config/initializers/castellan.rb"
+        template "initializer.rb.tt", "config/initializers/castellan.rb", skip: true # a second run keeps what you have changed
       end
 
       def write_migration

@@ -34,6 +34,8 @@ module Castellan
 
       def say_what_was_left_out
         members.secrets.each { |name| say_status "left out", "#{name}, which looks secret: declare it if clients may see it", :yellow }
+        say_status "left out", "id, because the table has no primary key: write `id :column`, or the application does not boot", :yellow \
+          unless members.key?
         members.absent.each { |declaration, why| say_status "left out", "#{declaration} #{why}", :yellow }
       end
 
