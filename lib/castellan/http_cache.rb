@@ -130,6 +130,8 @@ module Castellan
     def initialize(app, store: nil, log: nil, **options, &condition)
       @app = app
       OptionCheck.log(HTTPCache, log)
+      OptionCheck.check(HTTPCache, :store, store, "a store without near copies, which outlive an invalidation by another process",
+                        "Castellan::Store::RedisStore.new(url: …)") { !store.is_a?(Store::TieredStore) }
       @options = CacheOptions.new(**options)
       @condition = condition
       @storage = Storage.new(store || Store::MemoryStore.new, log: log, clock: @options.clock)

@@ -103,7 +103,7 @@ class CacheCommandTest < Minitest::Test
   end
 
   def test_what_the_http_cache_does_not_store_has_a_reason
-    { "p" => "it is private (cache-control)", "c" => "it has Set-Cookie", "l" => "it is over max_body:",
+    { "p" => "it is private (cache-control)", "c" => "it has Set-Cookie", "l" => "it is over max_body: or incomplete, has over 256 tags",
       "f" => "its Vary contains * or is invalid", "n" => "it is stale at once and has no validator",
       "s" => "a response with status 403 is stored only with max-age, s-maxage or Expires", "m" => "its Cache-Control is malformed",
       "o" => "it has Pragma: no-cache" }.each do |query, reason|

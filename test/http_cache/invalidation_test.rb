@@ -186,6 +186,22 @@ class HTTPCacheInvalidationTest < Minitest::Test
     refute_predicate world.get("/a"), :hit?
   end
 
+  def test_a_purge_by_another_process_between_the_last_check_of_an_entry_and_its_write
+    [{}, { "vary" => "accept" }].each do |fields|
+      Dir.mktmpdir do |directory|
+        store = Castellan::Store::DirectoryStore.new(directory)
+        purges = [-> { Castellan::HTTPCache.purge("http://example.org/a", store: store) }]
+        store.define_singleton_method(:write_multi) do |entries, **options|
+          purges.shift&.call if entries.values.any? { |bytes| bytes.start_with?(Castellan::HTTPCache::StoredResponse::MAGIC) }
+          super(entries, **options)
+        end
+        world = Castellan::CachedApplication.new(store: store) { [200, { "cache-control" => "max-age=60", **fields }, ["x"]] }
+        assert_equal([false, false, true], Array.new(3) { world.get("/a").hit? }, fields.inspect)
+        assert_empty purges
+      end
+    end
+  end
+
   def test_purge_refuses_a_path
     Castellan::HTTPCache.new(->(_env) { [200, {}, []] })
     error = assert_raises(Castellan::ConfigurationError) { Castellan::HTTPCache.purge("/a") }
@@ -223,6 +239,14 @@ class HTTPCacheInvalidationTest < Minitest::Test
     world.get
     store.delete_multi([Castellan::HTTPCache::Storage.tag_key("a")])
     refute hit?(world, "/")
+  end
+
+  def test_a_response_with_more_than_256_tags_is_not_stored
+    { 256 => true, 257 => false }.each do |count, stored|
+      world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60", "xkey" => [*1..count].join(" ") }, ["x"]] }
+      world.get("/a")
+      assert_equal stored, hit?(world, "/a"), count
+    end
   end
 
   def test_a_response_that_was_requested_before_its_tag_was_purged_is_not_stored

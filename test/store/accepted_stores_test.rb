@@ -87,6 +87,14 @@ class AcceptedStoresTest < Minitest::Test
     end
   end
 
+  def test_the_http_cache_refuses_a_tiered_store_which_would_serve_what_another_process_has_invalidated
+    memory = Castellan::Store::MemoryStore.new
+    error = assert_raises(Castellan::ConfigurationError) { TAKERS["HTTPCache"].call(Castellan::Store::TieredStore.new(memory, memory)) }
+    assert_equal "Castellan::HTTPCache store: must be a store without near copies, which outlive an invalidation by another process, " \
+                 "got an instance of Castellan::Store::TieredStore; write for example store: Castellan::Store::RedisStore.new(url: …)",
+                 error.message
+  end
+
   def test_a_tiered_store_with_swapped_stores_raises_with_the_correction
     error = assert_raises(Castellan::ConfigurationError) do
       Castellan::Store::TieredStore.new(Castellan::Store::NullStore.new, Castellan::Store::MemoryStore.new)

@@ -268,7 +268,8 @@ module Castellan
 
       # @return [Fetched]
       def not_stored(received, policy)
-        Recording.current&.notify(:unstored, policy.refusal || "it is over max_body: or incomplete, was just purged, or the store failed")
+        Recording.current&.notify(:unstored, policy.refusal || "it is over max_body: or incomplete, has over #{MOST_TAGS} tags, " \
+                                                               "was just purged, or the store failed")
         unmodified(received, policy) || Fetched.new(forwarded(received))
       end
 

@@ -37,11 +37,12 @@ module Castellan
       REMEMBERED_BYTESIZE = 65_536
       TAG = "castellan:http:1:tag:"
       VARIANT = "castellan:http:1:variant:"
+      TRACE = "castellan:http:1:invalidated:"
       LONGEST_PLACE = 200 # bytes; longer ones are digested
       LOCKS = 16
       NONE = [].freeze
       private_constant :LOCKS, :NONE, :LOST, :GENERATION
-      private_constant :Index, :VARIANT, :LONGEST_PLACE
+      private_constant :Index, :VARIANT, :TRACE, :LONGEST_PLACE
       private_constant :INDEX, :MARK, :MARK_SECONDS, :INDEX_SECONDS, :MOST_LISTS, :REMEMBERED, :REMEMBERED_BYTESIZE, :TAG
 
       # @param name [String] surrogate key
@@ -56,6 +57,7 @@ module Castellan
       # @param clock [#now]
       def initialize(store, log: nil, clock: Clock)
         @store = Store::FailSafe.new(store, log: log)
+        @shared = @store.shares_leases?
         @clock = clock
         @lost = LostInvalidations.new(@store, clock: clock)
         @remembered = BoundedCache.new(limit: REMEMBERED)
@@ -98,15 +100,18 @@ module Castellan
         exclusively(request.key) do
           next :outdated if @lost.include?(request.key)
 
-          now_there = @store.read_multi([request.key])[request.key]
+          now_there, before = @store.read_multi(marked(request.key)).values_at(request.key, trace(request.key))
           next :outdated if now_there && generation(now_there) != generation
 
-          if names.empty? && request.context.empty? && !now_there&.start_with?(INDEX)
-            @store.write_multi({ request.key => bytes }, ttl: ttl).any? ? :stored : :refused
-          else
-            replaced = found if replaces || names.empty?
-            write_variant(request, stored, names, now_there, ttl, replaced) ? :stored : :refused
-          end
+          written = if names.empty? && request.context.empty? && !now_there&.start_with?(INDEX)
+                      @store.write_multi({ request.key => bytes }, ttl: ttl).any?
+                    else
+                      replaced = found if replaces || names.empty?
+                      write_variant(request, stored, names, now_there, ttl, replaced)
+                    end
+          next :refused unless written
+
+          overwritten?(request.key, before) ? :outdated : :stored
         end
       end
 
@@ -194,7 +199,21 @@ module Castellan
 
       # @return [Boolean] false if the store failed
       def mark(key, entry = nil)
-        @lost.write([key], ttl: MARK_SECONDS) { entry || (MARK + SecureRandom.hex(8)) }
+        @lost.write(marked(key), ttl: MARK_SECONDS) { entry || (MARK + SecureRandom.hex(8)) }
+      end
+
+      # @return [Array<String>] in the order in which {overwritten?} needs them
+      def marked(key) = @shared ? [trace(key), key] : [key]
+
+      # @return [String] key of a copy of the mark, which no response overwrites
+      def trace(key) = "#{TRACE}#{key}"
+
+      # Another process may have invalidated the URI between the last check and the write, which then overwrote its mark.
+      def overwritten?(key, before)
+        return false if !@shared || @store.read_multi([trace(key)])[trace(key)] == before
+
+        mark(key)
+        true
       end
 
       # Keeps invalidations of this process out of the gap between reading a URI's entry and writing it.
