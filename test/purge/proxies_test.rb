@@ -52,6 +52,20 @@ class PurgeProxiesTest < Minitest::Test
     end
   end
 
+  def test_haproxy_sends_the_requests_of_a_server_that_is_down_to_the_next_one
+    needs :haproxy
+    serve do |port|
+      server = Castellan::TestServers.haproxy do |listen|
+        printed("haproxy", port, "--listen", listen.to_s).sub(/^ +server castellan .*/) do |line|
+          "#{line}\n  server down 127.0.0.1:#{Castellan::TestServers.free_port}"
+        end
+      end
+      assert_equal ["200"] * 4, Array.new(4) { get("#{server.base_url}/tags", "accept" => "application/vnd.api+json, a/b").code }
+    ensure
+      server&.stop
+    end
+  end
+
   RENAME = "UPDATE tags SET name = 'web' WHERE id = 3"
 
   def test_a_document_that_cannot_be_stored_again_leaves_the_proxy

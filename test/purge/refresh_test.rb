@@ -67,6 +67,23 @@ module PurgeRefreshContract
     assert_equal({ "GET" => 100, "PURGE" => 20 }, sent.tally)
   end
 
+  def test_of_an_application_that_is_slow_a_purge_requests_documents_for_a_second_and_removes_the_others
+    sent = []
+    answer = lambda do |method, _path|
+      sent << method
+      sleep(0.3) if method == "GET"
+      "200 OK"
+    end
+    Castellan::SmallServer.open(answer) do |url|
+      purge([Castellan::Purge::Refresh.new(url)])
+      20.times { |number| request("GET", "/tags/2", HTTP_HOST: "#{number}.example.org") }
+      journal.run("UPDATE tags SET name = 'x' WHERE id = 2")
+      @purge.call
+    end
+    assert_includes 1..4, sent.count("GET")
+    assert_equal 20 - sent.count("GET"), sent.count("PURGE")
+  end
+
   def test_the_url_of_a_popular_document_is_written_once_a_day
     purge([Castellan::Purge::Refresh.new("http://127.0.0.1:1")])
     noted = lambda do |seconds_ago|

@@ -20,9 +20,10 @@ module Castellan
       NEGOTIATED = %w[accept accept-encoding].freeze # in the key of nginx, also without Vary
       FRESH = { "cache-control" => "no-cache", "castellan-refresh" => "1" }.freeze
       MOST = 100 # documents that a purge requests again; it only removes the others, because clients can invent URLs
+      LONGEST_SECONDS = 1 # for these requests; until then clients get the old documents
       SMALL = 900_000 # bytes; HAProxy keeps the old document if the new one has more than a million
       UNSTORED = %w[set-cookie cdn-cache-control].freeze # nginx may not store the second
-      private_constant :LONGEST, :URL, :NEGOTIATED, :FRESH, :MOST, :SMALL, :UNSTORED
+      private_constant :LONGEST, :URL, :NEGOTIATED, :FRESH, :MOST, :LONGEST_SECONDS, :SMALL, :UNSTORED
 
       # @param url [String] of the proxy, as seen from this process
       # @param timeout [Numeric] seconds for each request; at most one waits for an application that hangs
@@ -60,7 +61,8 @@ module Castellan
       def purge(tags)
         @outbox.forget_urls
         documents = @outbox.urls(tags).map { |path, fields| [path, JSON.parse(fields)] }
-        responses = @requests.try(documents.first(MOST).map { |path, fields| request("GET", path, { **fields, **FRESH }) })
+        fresh = documents.first(MOST).map { |path, fields| request("GET", path, { **fields, **FRESH }) }
+        responses = @requests.try(fresh, within: LONGEST_SECONDS)
         removed = documents.zip(responses).reject { |_, response| stored?(response) }.map(&:first)
         @requests.call(removed.map { |path, fields| request("PURGE", path, fields) })
       end

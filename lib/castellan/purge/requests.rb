@@ -52,12 +52,15 @@ module Castellan
         raise Error.new(error.message, accepted: accepted, retry_after: error.retry_after)
       end
 
-      # Sends the requests until one gets no response.
+      # Sends the requests until one gets no response, or the time is over.
       # @param requests [Array<Net::HTTPRequest>]
+      # @param within [Numeric] seconds, after which it begins no further request
       # @return [Array<Net::HTTPResponse>] of the first requests
-      def try(requests)
+      def try(requests, within:)
         responses = []
-        connect { |http| requests.each { |request| responses << response(request, http) } } if requests.any?
+        end_ns = Clock.monotonic_ns + (within * 1_000_000_000)
+        in_time = requests.lazy.take_while { Clock.monotonic_ns < end_ns }
+        connect { |http| in_time.each { |request| responses << response(request, http) } } if requests.any?
         responses
       rescue StandardError
         responses
