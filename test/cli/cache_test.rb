@@ -37,8 +37,14 @@ class CacheCommandTest < Minitest::Test
       attribute(:loud, columns: [:title]) { |row| row.title.upcase }
     end
     map("/bytes") { run ->(_env) { [200, {}, [Castellan.cache.fetch("bytes", depends_on: [Post, "posts"]) { "bytes" }]] } }
+    map("/empty") do
+      run ->(_env) { [200, {}, %w[a b].filter_map { |key| Castellan.cache.fetch(key, depends_on: Post) { "b" if key == "b" } }] }
+    end
     map("/failing") do
       run ->(env) { nil.page rescue [500, { "set" => (env["sinatra.error"] = $!).class.name }, []] }
+    end
+    map("/https") do
+      run ->(env) { env["QUERY_STRING"] == "no" ? [403, {}, ["no"]] : [301, { "location" => "https://localhost/https" }, []] }
     end
     map("/http") do
       use Castellan::HTTPCache
@@ -117,9 +123,16 @@ class CacheCommandTest < Minitest::Test
     small = APP.sub("MemoryStore.new", "MemoryStore.new(max_bytesize: 100)")
     %w[/posts /bytes].each do |path|
       output, = run_program("explain", path, app: small)
-      assert_match(/^  not stored: the bytes are too large for the store, or the store failed$/, output)
+      assert_match(/^  not stored: the bytes are too large for the store, or the store failed, or it is a NullStore/, output)
     end
     refute_includes explain("/posts"), "not stored"
+    refute_includes explain("/bytes"), "not stored"
+  end
+
+  def test_a_block_that_returns_nil_is_the_reason_that_nothing_is_stored
+    output = explain("/empty")
+    assert_match(/^  caches: fetch miss, then fetch miss, then fetch fill .*$/, output)
+    assert_match(/^  not stored: the block of Castellan.cache.fetch returned nil, or raised an error$/, output)
   end
 
   def test_tables_without_a_version_are_named
@@ -129,6 +142,11 @@ class CacheCommandTest < Minitest::Test
 
   def test_a_refused_request_has_the_reason_of_its_error_document
     assert_match(/now: 400.*reason: Invalid include: author is not a relationship/m, explain("/posts?include=author"))
+  end
+
+  def test_a_response_without_an_error_document_has_the_reason_and_what_to_write
+    assert_match(/now: 301.*^  reason: it redirects to https \(force_ssl\); pass -H 'X-Forwarded-Proto: https'$/m, explain("/https"))
+    assert_match(/now: 403.*^  reason: this user is not permitted to see it \(the body: no\)$/m, explain("/https?no"))
   end
 
   def test_an_error_page_has_the_exception_of_the_framework

@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "active_support"
+require "active_support/core_ext/string/output_safety"
 require "document/library"
 
 # Bytes of the application's own code are computed once, and again after a write to a table that they depend on.
@@ -44,6 +46,13 @@ module ApplicationCacheContract
                      empty
                    }) && [found, found.encoding]
                  }
+  end
+
+  # Of `capture` or `render` in a template, which would escape the cached HTML, but not that of a process without a store.
+  def test_html_that_is_safe_stays_safe
+    html = "<b>ü</b>".html_safe
+    assert_equal [[html, true]] * 2, Array.new(2) { @cache.fetch("html", depends_on: "tags") { html } }.map { |one| [one, one.html_safe?] }
+    assert_equal [false] * 2, Array.new(2) { @cache.fetch("text", depends_on: "tags") { "<b>" }.html_safe? }
   end
 
   def test_a_returned_value_may_be_changed

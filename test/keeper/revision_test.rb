@@ -61,6 +61,15 @@ class RevisionTest < Minitest::Test
     end
   end
 
+  # A block of `Castellan.cache.fetch` may be there. Rack evaluates the file, so it is not among the loaded ones.
+  def test_an_edited_rackup_file_is_a_release_of_its_own
+    in_application do
+      before, same, after = %w[one one two].map { |text| File.write("config.ru", "run ->(_) { #{text} }") && run_program }
+      assert_equal before, same
+      refute_equal before[1], after[1]
+    end
+  end
+
   # The old release casts a column by the type that it had when that process started, after the migration too.
   def test_a_migration_is_a_release_of_its_own
     { "integer" => "schema.rb", "text" => "structure.sql", "date" => "animals_schema.rb" }.each do |type, file|

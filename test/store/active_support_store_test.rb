@@ -22,6 +22,12 @@ class ActiveSupportMemoryStoreTest < Minitest::Test
     end
   end
 
+  # Its `write` returns true, and the response would have `Cache-Status: …; stored`.
+  def test_the_null_store_of_rails_takes_no_value
+    store = Castellan::Store::ActiveSupportStore.new(ActiveSupport::Cache::NullStore.new, deadline: 60)
+    assert_empty store.write_multi({ "a" => "1" })
+  end
+
   def test_any_error_of_the_cache_is_a_store_error
     cache = Class.new(ActiveSupport::Cache::MemoryStore) { def read_multi(*, **) = raise(ArgumentError, "no") }.new
     store = Castellan::Store::ActiveSupportStore.new(cache, deadline: 60)

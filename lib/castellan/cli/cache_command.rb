@@ -11,7 +11,9 @@ module Castellan
     class CacheCommand < Command
       USAGE = "castellan cache explain PATH [config.ru | app.rb] [-H 'Name: value'] [--env production]"
       HEADERS = %w[etag cache-control vary content-encoding cache-status age].freeze
-      private_constant :HEADERS
+      UNSTORED = "not stored: the bytes are too large for the store, or the store failed, or it is a NullStore (so is Rails.cache " \
+                 "in development, until you run bin/rails dev:cache)"
+      private_constant :HEADERS, :UNSTORED
 
       # Observes a request: documents, calls of `Castellan.cache`, cache reads, and the number of queries.
       class Seen
@@ -105,7 +107,7 @@ module Castellan
       end
 
       def details(request, answer, seen)
-        lines = [*http_lines(request, seen), *refusal_lines(answer), *unstored_lines(seen)] +
+        lines = [*http_lines(request, seen), *refusal_lines(request, answer), *unstored_lines(seen)] +
                 seen.documents.flat_map { |rendering, key| document_lines(rendering, key) } +
                 seen.fetches.flat_map { |key, tables, digest| fetch_lines(key, tables, digest) }
         lines.empty? ? ["no document of Castellan and no Castellan.cache.fetch took part in this response"] : lines
@@ -119,20 +121,21 @@ module Castellan
       end
 
       def unstored_lines(seen)
-        return [] unless seen.looks.any? { |layer, outcome, *| outcome == :pass && layer != :http }
-
-        ["not stored: the bytes are too large for the store, or the store failed"]
+        passed = seen.looks.any? { |layer, outcome, *| outcome == :pass && layer != :http }
+        fetched = seen.looks.filter_map { |layer, outcome, *| outcome if layer == :fetch && outcome != :hit }
+        nothing = fetched.count(:miss) * 2 > fetched.size # each other miss is followed by another outcome
+        [(UNSTORED if passed), ("not stored: the block of Castellan.cache.fetch returned nil, or raised an error" if nothing)].compact
       end
 
-      # The exception of an error page, or titles and details from the error document of a 4xx.
-      def refusal_lines(answer)
+      # The exception of an error page, titles and details of an error document, or what the status means.
+      def refusal_lines(request, answer)
         return ["reason: #{answer.error.class}: #{answer.error.message.lines.first&.chomp}"] if answer.error
-        return [] unless answer.status.between?(400, 499)
+        return [] if answer.success? || answer.status == 304
 
         errors = JSON.parse(answer.body)["errors"]
         errors.map { |error| "reason: #{error.values_at("title", "detail").compact.join(": ")}" }
       rescue JSON::ParserError, NoMethodError, TypeError
-        []
+        ["reason: #{Doctor::Refusal.reason(answer, request)}"]
       end
 
       def document_lines(rendering, key)

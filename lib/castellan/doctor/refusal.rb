@@ -7,6 +7,7 @@ module Castellan
     # Explains why a response is not measured and what to do. Only 2xx responses are measured.
     #
     #   Refusal.of(answer, request)  # => "the application answered 401, which is not measured: …"
+    #   Refusal.reason(answer, request) # => "it requires authentication; pass -H …"
     #   Refusal.error(error)         # => "KeyError: key not found: \"PAYMENT_KEY\"\n    from config.ru:2:in …"
     class Refusal
       NO_TABLE = /no such table|could not find table|undefinedtable|relation "[^"]*" does not exist/i
@@ -20,6 +21,9 @@ module Castellan
       def self.of(answer, request)
         new(answer, request).to_s unless answer.success?
       end
+
+      # @return [String] why the response is none of the application's data, for `castellan cache explain` as well
+      def self.reason(answer, request) = new(answer, request).reason
 
       # @return [String] the class, the beginning of the message, and the first lines in the application
       def self.error(error)
@@ -40,13 +44,11 @@ module Castellan
         "#{@request}: the application answered #{@answer.status}, which is not measured: #{reason}"
       end
 
-      private
-
       def reason
         case @answer.status
         when 304 then "the client has the current version; leave out If-None-Match and If-Modified-Since"
         when 300..399 then redirect(@answer.headers["location"].to_s)
-        when 401 then "it requires authentication; pass -H 'Authorization: …', or --curl with the command that the browser copies"
+        when 401 then "it requires authentication; pass -H 'Authorization: …', or to the doctor --curl with what the browser copies"
         when 403 then forbidden
         when 404 then "there is nothing at this path in this environment#{message}"
         when 406, 415 then "it does not offer this media type; request another, -H 'Accept: application/json'#{message}"
@@ -56,10 +58,12 @@ module Castellan
         end
       end
 
+      private
+
       def forbidden
         return "this user is not permitted to see it#{message}" unless @answer.host_blocked?
 
-        "its host check (config.hosts) refuses the host #{@request.host}; use one that it allows: --get https://app.example#{@request.path}"
+        "its host check (config.hosts) refuses the host #{@request.host}; use one that it allows: https://app.example#{@request.path}"
       end
 
       def redirect(location)

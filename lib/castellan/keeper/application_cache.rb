@@ -16,10 +16,11 @@ module Castellan
 
       BINARY = "b"
       TEXT = "t"
+      HTML = "h" # text that is html_safe, as of `capture` or `render` in a template
       PARTS = [String, Symbol, Integer, true, false, nil].freeze
       FOREVER = Cache::Freshness.new
       CLASS_OF = Kernel.instance_method(:class)
-      private_constant :BINARY, :TEXT, :PARTS, :FOREVER, :CLASS_OF
+      private_constant :BINARY, :TEXT, :HTML, :PARTS, :FOREVER, :CLASS_OF
 
       # @param store [Object] see {Store}
       # @param versions [#current, nil] see {Versions}; nil: nothing is cached
@@ -205,12 +206,21 @@ module Castellan
       end
 
       def sealed(key, value)
-        value && ((checked(key, value).encoding == Encoding::BINARY ? BINARY : TEXT).b << value.b)
+        value && (kind(checked(key, value)).b << value.b)
+      end
+
+      def kind(value)
+        return BINARY if value.encoding == Encoding::BINARY
+
+        value.respond_to?(:html_safe?) && value.html_safe? ? HTML : TEXT
       end
 
       def opened(kept)
         bytes = kept.byteslice(1, kept.bytesize)
-        kept.start_with?(BINARY) ? bytes : bytes.force_encoding(Encoding::UTF_8)
+        return bytes if kept.start_with?(BINARY)
+
+        bytes.force_encoding(Encoding::UTF_8)
+        kept.start_with?(HTML) ? bytes.html_safe : bytes
       end
 
       def freshness(expires_in, stale_while_revalidate, stale_if_error)

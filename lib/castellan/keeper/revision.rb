@@ -11,7 +11,7 @@ module Castellan
     #   Revision.new("2026-11-22").to_s   # => "2026-11-22"
     #
     # Uses `config.castellan.revision`, else the file REVISION in the root, else the first of {VARIABLES} that
-    # is set, else a digest of the source: the autoload paths, the loaded Ruby files below the root, `config/`,
+    # is set, else a digest of the source: the autoload paths, the loaded Ruby files below the root, `*.ru`, `config/`,
     # the templates in `app/views` and `views`, schema.rb or structure.sql in `db/`, and Gemfile.lock. Outside Rails,
     # the digest is computed when the first resource is checked.
     class Revision
@@ -22,7 +22,7 @@ module Castellan
       ].freeze
 
       # A process of before a migration casts the values of a changed column by its old type, so the schema is among them.
-      AROUND = ["config/**/*.{rb,yml}", "{app/,}views/**/*", "db/*schema.rb", "db/*structure.sql", "Gemfile.lock"].freeze
+      AROUND = ["*.ru", "config/**/*.{rb,yml}", "{app/,}views/**/*", "db/*schema.rb", "db/*structure.sql", "Gemfile.lock"].freeze
       private_constant :AROUND
 
       # @param given [String, nil] the option of `Castellan.keep`

@@ -60,6 +60,8 @@ module Castellan
       # @return [Array<String>] the keys that were written
       def write_multi(entries, ttl: nil, if_absent: false)
         Store.check_ttl(ttl)
+        return [] if @cache.is_a?(ActiveSupport::Cache::NullStore) # its `write` returns true
+
         options = { **RAW, expires_in: ttl, unless_exist: if_absent }.compact
         guard { entries.filter_map { |key, bytes| key if @cache.write(name(key), bytes.b, **options) } }
       end
