@@ -53,10 +53,10 @@ module Castellan
     # @return [String, nil] the connection's search path as set by `schema_search_path=`; nil for that of database.yml
     #   or PostgreSQL's default
     def changed_search_path(pool, connection)
-      path = connection&.instance_variable_get(:@schema_search_path) or return
+      path = connection&.instance_variable_get(:@schema_search_path)&.to_s or return # a Symbol is possible
       config = pool.db_config.configuration_hash
       first = config[:schema_search_path] || config[:schema_order] || SEARCH_PATH
-      path unless path == first || schemas(path) == schemas(first)
+      path unless path == first || schemas(path) == schemas(first.to_s)
     end
 
     # PostgreSQL writes a space after each comma.

@@ -11,8 +11,9 @@ module AssociationKindsContract
   KINDS = {
     Guest: { friend: :belongs_to, admirers: :has_many, tickets: :has_many, seats: :has_many, halls: :has_many, ticket_halls: :has_many,
              remarked_halls: :has_many, received_remarks: :has_many, first_remark: :has_one, second_remark: :has_one,
-             heaviest_remark_of_friend: :has_one, remark_about_guest: :has_one, two_heaviest: :has_many, next_two: :has_many,
-             two_of_friend: :has_many, grave_remarks: :has_many, two_grave: :has_many, pals: :has_many, kept_remarks: :has_many },
+             heaviest_remark_of_friend: :has_one, last_remark_of_friend: :has_one, remark_about_guest: :has_one,
+             two_heaviest: :has_many, next_two: :has_many, two_of_friend: :has_many, grave_remarks: :has_many,
+             two_grave: :has_many, pals: :has_many, kept_remarks: :has_many },
     Hall: { seats: :has_many, tickets: :has_many, guests: :has_many, remarks: :has_many, last_remark: :has_one },
     Seat: { hall: :belongs_to, tickets: :has_many, guests: :has_many },
     Ticket: { guest: :belongs_to, seat: :belongs_to, hall: :belongs_to },

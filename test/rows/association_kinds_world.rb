@@ -64,6 +64,7 @@ module AssociationKindsWorld
       has_one :first_remark, -> { order(:weight) }, class_name: "Remark"
       has_one :second_remark, -> { order(:weight).offset(1) }, class_name: "Remark"
       has_one :heaviest_remark_of_friend, -> { order(weight: :desc) }, through: :friend, source: :remarks
+      has_one :last_remark_of_friend, -> { order("id DESC") }, through: :friend, source: :remarks # both tables have an id
       has_one :remark_about_guest, -> { joins("JOIN guests ON guests.id = remarks.about_id").order("remarks.id") }, class_name: "Remark"
       has_many :two_heaviest, -> { order(weight: :desc, id: :asc).limit(2) }, class_name: "Remark"
       has_many :next_two, -> { order(weight: :desc, id: :asc).limit(2).offset(1) }, class_name: "Remark"

@@ -6,12 +6,12 @@ require_relative "sequel_kinds_world"
 # For each association and type, rows, models and given records write the values that Sequel's objects return.
 module SequelKindsContract
   KINDS = {
-    Knight: %i[liege vassals quests crest_quests heaviest second two_lightest next_two grave own_or_gravest gravest own_crest
-               conditional shared first_shared fellow_rides steeds],
+    Knight: %i[liege vassals quests crest_quests heaviest second two_lightest next_two grave own_or_gravest gravest own_or_grave
+               crest_knight own_crest conditional shared first_shared fellow_rides steeds],
     Quest: %i[knight herald companions rides], Ride: %i[steed], Steed: %i[rides knight]
   }.freeze
   # Sequel's eager loading raises for a block that takes the owner, and finds other records for one with an `or`.
-  NOT_EAGER = %i[own_crest own_or_gravest gravest].freeze
+  NOT_EAGER = %i[own_crest own_or_gravest gravest own_or_grave].freeze
   THROUGH_MODELS = { Knight: %i[own_crest steeds], Ride: %i[steed], Steed: %i[rides knight] }.freeze
 
   def setup

@@ -124,6 +124,9 @@ module SequelKindsWorld
       knight.one_to_many(:grave, class: quest, key: :knight_id, order: :id) { |dataset| dataset.where { weight > 2 } }
       knight.one_to_many(:own_or_gravest, class: quest, key: :knight_id, order: :id) { |dataset| dataset.or { weight > 4 } }
       knight.one_to_one(:gravest, class: quest, key: :knight_id, order: Sequel.desc(:weight)) { |dataset| dataset.or { weight > 4 } }
+      knight.one_to_many(:own_or_grave, class: quest, key: :knight_id, order: :id) { |ds| ds.or { weight > 2 }.where { weight < 6 } }
+      knight.one_through_one :crest_knight, class: knight, join_table: :quests, left_key: :crest, left_primary_key: :crest,
+                                            right_key: :knight_id, order: Sequel.desc(:id) # which both tables have
       knight.one_to_many(:own_crest, class: quest, key: :knight_id, order: :id, instance_specific: true) do |dataset|
         dataset.where(crest: crest)
       end

@@ -136,7 +136,7 @@ module TogetherOfActiveRecordContract
 
   # ActiveRecord's preload would not join the other table, and would return records of a condition in another order.
   def test_a_through_association_whose_preload_differs_is_queried_for_each
-    { rising_prices: 3, dear_prices: 25, late_tags: 25, variants_prices: 25 }.each do |name, queries|
+    { rising_prices: 3, placed_products: 3, dear_prices: 25, late_tags: 25, variants_prices: 25 }.each do |name, queries|
       product = serializer(:Product) { attribute(:names) { |one| one.public_send(name).map(&:name) } }
       assert_equal [queries, 25], both { |options| product.new(world::Product.order(:id), options).to_json }, name.to_s
     end

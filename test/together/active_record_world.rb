@@ -119,6 +119,9 @@ module TogetherWorld
       has_many :variants_prices, -> { order("together_variants.name, together_prices.id") }, through: :variants, source: :prices
       has_many :images, -> { order(:position, :id) }, as: :viewable
       has_many :variant_images, -> { order(:position, :id) }, through: :variants, source: :images
+      has_many :placed_images, class_name: "\#{module_parent}::Image", primary_key: :position, foreign_key: :position
+      has_many :placed_products, -> { where(position: 3..).order(id: :desc) }, through: :placed_images, source: :viewable,
+        source_type: "\#{module_parent}::Product"
       has_many :reviews, -> { order(:id) }
       has_and_belongs_to_many :tags, -> { order(:id) }, join_table: "together_products_tags"
       has_and_belongs_to_many :late_tags, -> { where("name > 'Tag 2'").order(id: :desc) }, join_table: "together_products_tags",

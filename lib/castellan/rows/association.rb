@@ -125,7 +125,13 @@ module Castellan
 
         # @param single [Boolean] whether the association is to-one
         # @return [String]
-        def sql(list, single: false) = @scopes.select(single ? @scopes.first(@scope) : ordered(@keys), list)
+        def sql(list, single: false)
+          return @scopes.select(ordered(@keys), list) unless single
+
+          first = @scopes.first(@scope)
+          alias_name = @scopes.own_name if orders_by_list?
+          alias_name ? "SELECT #{list} FROM (#{@scopes.sql(first)}) #{alias_name}" : @scopes.select(first, list)
+        end
 
         # @return [String] SELECT of all related columns, with the scope's limit, DISTINCT and order
         def whole_sql = @scopes.sql(ordered(@own_key))
@@ -144,7 +150,7 @@ module Castellan
         # @return [Boolean] whether one statement can read the first row of many owners
         def first_of_many?
           @scopes.window(@scope).last.nil? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope) && !@scopes.locked?(@scope) &&
-            !@scopes.either?(@scope)
+            !@scopes.either?(@scope) && !orders_by_list?
         end
 
         # @return [Boolean] whether the statement joins tables
@@ -153,10 +159,13 @@ module Castellan
         # @return [Boolean] whether one statement can read all rows of many owners, and another SELECT list
         def plain?
           @scopes.window(@scope).none? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope) && !@scopes.either?(@scope) &&
-            !(joins? && @scopes.unqualified_order?(@scope)) # names a column of the SELECT list
+            !orders_by_list?
         end
 
         private
+
+        # An order without a table names a column of the SELECT list.
+        def orders_by_list? = joins? && @scopes.unqualified_order?(@scope)
 
         def ordered(keys)
           @scopes.terms(@scope).empty? && !@scopes.grouped?(@scope) && keys.any? ? @scopes.reorder(@scope, keys) : @scope

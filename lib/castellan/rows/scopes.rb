@@ -29,6 +29,9 @@ module Castellan
         freeze
       end
 
+      # @return [String, nil] the quoted table as the alias of a subquery; nil for a table with its schema
+      def own_name = (types.table unless types.table.match?(/["`]\.["`]/))
+
       # @return [Array<String>] the ids of the scope's rows, in its order
       def ids(scope, column = primary_key)
         scope = narrowed(scope)

@@ -125,8 +125,10 @@ module Castellan
         refuse("a request with this key is running, or has no response that could be kept", 409) if kept.start_with?(RUNNING)
 
         head, body = kept.byteslice((FINGERPRINT + 1)..).split("\n", 2)
-        status, headers = JSON.parse(head)
+        status, headers = JSON.parse(body ? head : "")
         [status, headers.merge("idempotent-replayed" => "true"), body.empty? ? [] : [body.force_encoding(Encoding::UTF_8)]]
+      rescue JSON::ParserError # of a store that cuts values
+        unavailable
       end
 
       def read(name)

@@ -120,10 +120,11 @@ module Castellan
           relation.joins_values.any? || (names - relation.table_name.split(".")).empty?
         end
 
-        # To find records by a condition of the scope, preloading joins them to the through records, whose order they then have.
+        # To find records by a condition of the scope, preloading joins them to the through records, whose order they then have;
+        # records of a `source_type` are queried by themselves.
         def loses_order?(reflection)
           reflection = reflection.active_record._reflect_on_association(reflection.name) # of has_and_belongs_to_many
-          return false unless reflection.through_reflection&.collection?
+          return false if !reflection.through_reflection&.collection? || reflection.options[:source_type]
 
           sources = [reflection]
           sources << sources.last.source_reflection while sources.last.through_reflection?

@@ -162,9 +162,14 @@ module Castellan
         def locked?(dataset) = !dataset.opts[:lock].nil?
 
         # @return [Boolean] whether rows may match without the owner's key: `or` in the block of an association
-        def either?(dataset)
-          condition = dataset.opts[:where]
-          condition.is_a?(::Sequel::SQL::BooleanExpression) && condition.op == :OR
+        def either?(dataset, condition = dataset.opts[:where])
+          return false unless condition.is_a?(::Sequel::SQL::BooleanExpression)
+
+          case condition.op
+          when :AND then condition.args.any? { |one| either?(dataset, one) }
+          when :OR then Rows::Association::OwnerKey.in?(dataset.literal(condition))
+          else false
+          end
         end
 
         def joins?(dataset) = dataset.joined_dataset?
