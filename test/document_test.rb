@@ -72,7 +72,7 @@ module DocumentContract
   end
 
   def test_per_viewer_values_are_written_like_attributes
-    values = { at: Time.utc(2024, 1, 31, 10), price: BigDecimal("1.50"), text: "<a>\u2028", flag: true, none: nil }
+    values = { at: Time.utc(2024, 1, 31, 10), price: BigDecimal("1.50"), text: "<a>\u2028\0é", flag: true, none: nil }
     resource = Class.new(articles) do
       type "articles"
       per_viewer(:own) { |ids, _viewer| ids.to_h { |id| [id, values] } }
@@ -80,7 +80,7 @@ module DocumentContract
       per_viewer(:bad) { |ids, viewer| viewer ? ids.to_h { |id| [id, "\xFF"] } : [] }
     end
     written = resource.render(library.models::Article.where(id: 7), fields: { articles: "own,block,bad" })
-    assert_includes written, %("price":"1.5","text":"\\u003ca\\u003e\\u2028","flag":true,"none":null})
+    assert_includes written, %("price":"1.5","text":"\\u003ca\\u003e\\u2028\\u0000é","flag":true,"none":null})
     assert_equal 1, written.scan(/\{"at":"2024-01-31T10:00:00.000Z".*?\}/).uniq.size
     error = assert_raises(Castellan::EncodingError) { resource.render(fields: { articles: "bad" }, viewer: 1) }
     assert_match(/articles "\d+", member "bad": .*; correct the row, or let the block return what is to be written/, error.message)

@@ -90,8 +90,10 @@ class DiagnosisTest < Minitest::Test
     trial = Doctor::Trial.new(findings: [finding], before: before, after: after, same: false, reason: "it differs", reordered: true)
     assert_includes Doctor::Diagnosis.new(made([finding]), trials: { finding => trial }).to_s,
                     "\nnext: fix it; its rows then come in another order: where that matters, order the association"
-    slower = Doctor::Trial.new(findings: [finding], before: after, after: before, same: false, reason: "it differs", reordered: true)
-    assert_includes Doctor::Diagnosis.new(made([finding]), trials: { finding => slower }).next_step, "nothing worth doing"
+    [{ before: after, after: before }, { noise_ns: 7_000_000 }].each do |worse|
+      other = Doctor::Trial.new(**trial.each_pair.to_h, **worse)
+      assert_includes Doctor::Diagnosis.new(made([finding]), trials: { finding => other }).next_step, "nothing worth doing"
+    end
   end
 
   # Each trial measures the work without the fix again. Here the machine was busy during the trial of one fix.

@@ -187,9 +187,10 @@ class HTTPCacheInvalidationTest < Minitest::Test
   end
 
   def test_a_purge_by_another_process_between_the_last_check_of_an_entry_and_its_write
-    [{}, { "vary" => "accept" }].each do |fields|
+    [{}, { "vary" => "accept" }].product([true, false]).each do |fields, leases|
       Dir.mktmpdir do |directory|
         store = Castellan::Store::DirectoryStore.new(directory)
+        store.define_singleton_method(:supports?) { |_feature| leases } # false: such as Solid Cache
         purges = [-> { Castellan::HTTPCache.purge("http://example.org/a", store: store) }]
         store.define_singleton_method(:write_multi) do |entries, **options|
           purges.shift&.call if entries.values.any? { |bytes| bytes.start_with?(Castellan::HTTPCache::StoredResponse::MAGIC) }
@@ -343,6 +344,14 @@ class HTTPCacheInvalidationTest < Minitest::Test
     2.times { |time| assert_equal([time == 1] * 2, %w[/last /other].map { |path| world.get(path).hit? }) }
   end
 
+  def test_a_thousand_lost_urls_of_a_store_that_processes_share_invalidate_no_other_response
+    world, store = tagged_world("/other", store: SimpleDelegator.new(BrokenStore.new)) # no MemoryStore
+    store.broken = true
+    (1..1_000).each { |number| world.cache.purge("http://example.org/#{number}") }
+    mend(store)
+    assert_predicate world.get("/other"), :hit?
+  end
+
   def test_a_purged_url_may_have_letters_that_clients_encode
     world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60" }, ["é"]] }
     2.times { world.get("/caf%C3%A9") }
@@ -359,8 +368,7 @@ class HTTPCacheInvalidationTest < Minitest::Test
   end
 
   # @return [Array] an application whose responses have their path as a tag, and its store
-  def tagged_world(*paths)
-    store = BrokenStore.new
+  def tagged_world(*paths, store: BrokenStore.new)
     world = Castellan::CachedApplication.new(store: store, log: ->(_line) {}) do |env|
       [200, { "cache-control" => "max-age=60", "xkey" => env["PATH_INFO"] }, ["x"]]
     end

@@ -36,10 +36,10 @@ module Castellan
       def gain_ns = accepted? && after ? before.duration_ns - after.duration_ns : 0
 
       # @return [Boolean] whether it was accepted and saves more than the noise and more than 5% of the time
-      def worth? = gain_ns > [noise_ns.to_i, before.to_h[:duration_ns].to_i / 20].max
+      def worth? = accepted? && saves?
 
-      # @return [Boolean] whether it was not accepted only because rows come in another order, and is faster
-      def reorders? = reordered && after.duration_ns < before.duration_ns
+      # @return [Boolean] whether it was not accepted only because rows come in another order, and saves as much
+      def reorders? = reordered && saves?
 
       def to_s
         return "not tried: #{reason}" unless tried?
@@ -55,6 +55,8 @@ module Castellan
       end
 
       private
+
+      def saves? = !after.nil? && before.duration_ns - after.duration_ns > [noise_ns.to_i, before.duration_ns / 20].max
 
       def figures
         "#{change(:queries)} queries, #{change(:duration_ns, 1e6)} ms (SQL #{change(:sql_ns, 1e6)} ms), " \

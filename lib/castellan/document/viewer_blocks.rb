@@ -95,8 +95,9 @@ module Castellan
       # @return [Hash{String => String}] JSON of each id, in binary
       def texts(ids, values, adapter, node, member)
         texts = Rows::JSONValue.texts(ids.map { |id| values[id] }, adapter, node, member) { |row| ids[row] }
-        escaping = Serialize::Text.for(Serialize.escape)
-        ids.zip(texts).to_h { |id, text| [id, escaping.append_json(+"", text).b] }
+        # Escaped all at once, which is faster than one by one; JSON contains no NUL.
+        escaped = Serialize::Text.for(Serialize.escape).append_json(+"", texts.join("\0"))
+        ids.zip(escaped.b.split("\0", -1)).to_h
       end
 
       def refuse(attribute, got)

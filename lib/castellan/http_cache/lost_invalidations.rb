@@ -10,7 +10,7 @@ module Castellan
     # Only this process remembers them. Beyond {MOST}, all responses older than the last one are invalid for
     # it.
     class LostInvalidations
-      MOST = 1_000
+      MOST = 2_000 # keys; a URL in a store that processes share has two
       REST_NS = 100_000_000 # between two attempts: FailSafe skips reads after each failure
       Lost = Struct.new(:ttl, :make)
       private_constant :REST_NS, :Lost

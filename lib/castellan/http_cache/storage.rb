@@ -57,7 +57,7 @@ module Castellan
       # @param clock [#now]
       def initialize(store, log: nil, clock: Clock)
         @store = Store::FailSafe.new(store, log: log)
-        @shared = @store.shares_leases?
+        @shared = !store.is_a?(Store::MemoryStore) # also one without leases, such as Solid Cache
         @clock = clock
         @lost = LostInvalidations.new(@store, clock: clock)
         @remembered = BoundedCache.new(limit: REMEMBERED)
