@@ -162,7 +162,7 @@ module Castellan
 
       def name(key, viewer)
         owner = @namespace.call(viewer)
-        wrong("the block must return a String or an Integer for #{viewer.class}, got #{owner.class}") \
+        wrong("the block must return a String, a Symbol or an Integer for #{viewer.class}, got #{owner.class}") \
           unless [String, Integer, Symbol].any? { |kind| owner.is_a?(kind) }
 
         "castellan:idempotency:#{digest([owner.class.name, owner.to_s, key])}"

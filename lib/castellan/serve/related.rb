@@ -77,7 +77,8 @@ module Castellan
       end
 
       def definition_of(relationship, type)
-        relationship.definitions.find { |one| relationship.definitions.one? || [one, *one.types].any? { |other| other.type == type } }
+        definitions = relationship.definitions
+        definitions.one? ? definitions.first : definitions.find { |one| [one, *one.types].any? { |other| other.type == type } }
       end
 
       def respond(env, document, type = @endpoint.media_type)
