@@ -192,6 +192,23 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_equal "mine", waiting.value
   end
 
+  # As after the death of the process that computed.
+  def test_one_of_those_that_waited_computes_when_the_lease_ends
+    store = SharedStore.new
+    store.write_multi({ "k:lease" => "dead" }, ttl: 60)
+    polls, calls, gate = Array.new(3) { Queue.new }
+    store.define_singleton_method(:read_multi) { |keys| super(keys).tap { polls << 1 if keys.include?("k:lease") } }
+    threads = Array.new(3) { Thread.new { documents(store: store).fetch("k") { (calls << 1) && gate.pop } } }
+    Thread.pass until polls.size >= 3
+    store.delete_multi(["k:lease"])
+    Thread.pass until calls.size.positive?
+    polls.clear
+    Thread.pass until polls.size >= 4 || calls.size == 3
+    3.times { gate << "bytes" }
+    assert_equal [["bytes"] * 3, 1], [threads.map(&:value), calls.size]
+    assert_empty store.read_multi(["k:lease"])
+  end
+
   def test_a_lease_that_is_never_released_expires
     store = SharedStore.new
     store.write_multi({ "k:lease" => "another" }, ttl: 60)

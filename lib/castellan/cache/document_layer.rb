@@ -10,11 +10,11 @@ module Castellan
     #   documents.fetch(key, freshness: Freshness.new(expires_in: 43_200)) { render } # => bytes
     #
     # Within a process, other threads wait for the one that computes. Between processes, a store that supports
-    # leases lets one process compute while the others poll for its bytes; when the lease ends, they compute
-    # as well. One reader recomputes bytes shortly before they expire (XFetch: Vattani, Chierichetti,
-    # Lowenstein, "Optimal Probabilistic Cache Stampede Prevention", 2015). A failing store is a miss. An
-    # error is raised only in the thread that computed. Do not call {#fetch} inside a database transaction
-    # that other requests wait for.
+    # leases lets one process compute while the others poll for its bytes. When the lease ends without them, one
+    # of the others takes a new lease; when that ends as well, all compute. One reader recomputes bytes shortly
+    # before they expire (XFetch: Vattani, Chierichetti, Lowenstein, "Optimal Probabilistic Cache Stampede
+    # Prevention", 2015). A failing store is a miss. An error is raised only in the thread that computed. Do not
+    # call {#fetch} inside a database transaction that other requests wait for.
     class DocumentLayer
       PAUSE_SECONDS = 0.02
       FOREVER = Freshness.new
@@ -22,7 +22,7 @@ module Castellan
 
       # @param store [Object] see {Store.for}; several layers may share a {Store::FailSafe}
       # @param name [Symbol] name of the layer in {Events}
-      # @param lease_ttl [Numeric] seconds until waiting threads and processes compute themselves
+      # @param lease_ttl [Numeric] seconds until waiting threads compute themselves; processes wait for two leases
       # @param log [#call, nil] called with a line when the store fails
       # @param random [#call] returns a number from 0 to below 1
       def initialize(store:, name: :document, lease_ttl: 10, log: nil, random: -> { Kernel.rand })
@@ -159,9 +159,15 @@ module Castellan
 
         lease = "#{key}:lease"
         token = SecureRandom.hex(8)
-        taken = :unknown # an interrupt may arrive when the store has the lease
-        taken = @store.acquire(lease, token, ttl: @lease_ttl)
-        taken == false ? otherwise.call || yield : yield
+        taken = nil
+        2.times do # when the lease of a killed process ends, one of those that waited gets a new one
+          taken = :unknown # an interrupt may arrive when the store has the lease
+          taken = @store.acquire(lease, token, ttl: @lease_ttl)
+          break unless taken == false
+
+          found = otherwise.call and return found
+        end
+        yield
       ensure
         @store.compare_and_delete(lease, token) if taken
       end
