@@ -18,6 +18,21 @@ class RedisStoreTest < Minitest::Test
     assert_empty store.read_multi([key("a")])
   end
 
+  # It would not arrive within the timeout, and the whole store would be skipped.
+  def test_a_value_that_is_too_large_is_not_sent
+    small = Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, timeout: 5, max_bytesize: 1_000)
+    small.write_multi({ key("a") => "before" })
+    assert_equal [key("b")], small.write_multi({ key("a") => "x" * 1_001, key("b") => "x" * 1_000 })
+    assert_equal [key("b")], small.read_multi([key("a"), key("b")]).keys, "the value before it is gone"
+    assert_empty small.write_multi({ key("b") => "x" * 1_001 }, if_absent: true)
+    assert_equal({ key("b") => "x" * 1_000 }, small.read_multi([key("b")]))
+    default = Castellan::Store::FailSafe.new(Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url),
+                                             log: ->(line) { flunk line })
+    assert_empty default.write_multi({ key("c") => "x" * (20 * 1024 * 1024) })
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::RedisStore.new(url: "redis://x", max_bytesize: "1m") }
+    assert_includes error.message, "max_bytesize: must be a whole number of bytes above 0, got \"1m\"; write for example"
+  end
+
   def test_every_operation_without_a_server_is_a_store_error
     server = Castellan::TestServers.start_redis
     store = Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:#{server.port}/0", size: 1)

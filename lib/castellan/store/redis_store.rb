@@ -28,8 +28,10 @@ module Castellan
       # @param timeout [Numeric] seconds for connecting, for each read and write, and for a connection of the
       #   pool; raise it if the server is far away. A whole operation ends after {Store.deadline}
       # @param namespace [String] key prefix
+      # @param max_bytesize [Integer] of one value. Larger ones are not sent: they would not arrive within the
+      #   timeout, and that would count as an outage of the server
       # @raise [ConfigurationError] if an option is invalid, or unless there is either a URL or a client
-      def initialize(client = nil, url: nil, size: nil, timeout: 0.05, namespace: "")
+      def initialize(client = nil, url: nil, size: nil, timeout: 0.05, namespace: "", max_bytesize: 8 * 1024 * 1024)
         raise ConfigurationError, "RedisStore needs url: \"redis://…\" or a client of redis-client" unless client || url
 
         OptionCheck.seconds(self.class, :timeout, timeout, 0.05)
@@ -37,6 +39,7 @@ module Castellan
         @cluster = client.class.name.to_s.include?("Cluster")
         @namespace = OptionCheck.check(self.class, :namespace, namespace, "a String", "\"api:\"") { namespace.is_a?(String) }.b.freeze
         @deadline = Store.deadline(timeout)
+        @limit = OptionCheck.whole(self.class, :max_bytesize, max_bytesize, "8 * 1024 * 1024", unit: "bytes")
         freeze
       end
 
@@ -50,9 +53,12 @@ module Castellan
         found
       end
 
-      # @return [Array<String>] the keys that were written
+      # @return [Array<String>] the keys that were written; those of too large values are deleted
       def write_multi(entries, ttl: nil, if_absent: false)
         Store.check_ttl(ttl)
+        large = entries.filter_map { |key, bytes| key if bytes.bytesize > @limit }
+        delete_multi(large) unless if_absent
+        entries = entries.except(*large) if large.any?
         return [] if entries.empty?
 
         options = [*(["PX", milliseconds(ttl)] if ttl), *("NX" if if_absent)]
