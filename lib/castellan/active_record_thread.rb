@@ -47,6 +47,12 @@ module Castellan
       current&.any? ? current.any? { |scope| scope&.empty_scope? } : false
     end
 
+    # @return [Hash{String => Array<String>}] the columns that blocks of `scoping(all_queries: true)` compare, by model
+    def scoped_columns
+      found = ::ActiveSupport::IsolatedExecutionState.context.active_support_execution_state[SCOPES]
+      found.instance_variable_get(:@global_current_scope).compact.transform_values { |scope| scope.where_values_hash.keys }
+    end
+
     # ActiveRecord also remembers the first search path of a connection, for example when it prepares a statement.
     # @param pool [ActiveRecord::ConnectionAdapters::ConnectionPool]
     # @param connection [Object, nil] one of its connections

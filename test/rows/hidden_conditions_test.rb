@@ -154,6 +154,24 @@ class HiddenConditionsTest < Minitest::Test
     assert_equal "of 1\n", run_ruby("-e", COMMON + RECORDS + compared, "scoping")
   end
 
+  # ActiveRecord merges the relation into that of the association, so each owner has the same records.
+  def test_a_scope_of_all_queries_may_replace_the_key_of_an_association
+    compared = <<~'RUBY'
+      Country.create!(name: "Peru").pages.create!(title: "of 3", tenant_id: 1)
+      read = -> { JSON.parse(CountryResource.render(Country.order(:id)))["data"].map { |one| one.dig("relationships", "pages", "data").size } }
+      lazy = -> { Country.order(:id).map { |country| country.pages.to_a.size } }
+      [{ tenant_id: 1 }, { country_id: 1 }, { tenant_id: 1 }, { country_id: [1, 2] }].each do |condition|
+        Page.where(condition).scoping(all_queries: true) do
+          puts CountryResource.document(Country.all).explain[/scoping.*/], lazy.call.inspect
+          puts "differs: #{read.call}" if read.call != lazy.call
+        end
+      end
+    RUBY
+    of_models = "scoping(all_queries: true) replaces the condition on its key"
+    assert_equal ["", "[1, 1]", of_models, "[2, 2]", "", "[1, 1]", of_models, "[3, 3]"],
+                 run_ruby("-e", COMMON + RECORDS + compared, "scoping").split("\n")
+  end
+
   # In a file, because only the source of a default scope shows that it is constant.
   def test_a_block_of_unscoped_shows_what_default_scopes_hide
     compared = <<~RUBY

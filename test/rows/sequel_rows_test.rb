@@ -213,6 +213,21 @@ module SequelRowsContract
     end
   end
 
+  # Sequel returns nothing for an owner without the key, whatever the block adds.
+  def test_an_association_whose_block_adds_an_or_has_nothing_for_a_missing_key
+    id = world::MailLog.insert(number: 999, company_id: nil)
+    companies = world::Company
+    model = Class.new(world::MailLog) { many_to_one(:near, class: companies, key: :company_id) { |all| all.or(name: "two") } }
+    logs = resource(model) { type "logs" }
+    logs.attribute(:near_name, from: "near.name")
+    logs.belongs_to(:near, resource: resource(companies) { type "companies" })
+    expected = model.order(:id).map { |log| [log.near&.name, log.near&.id&.to_s] }
+    assert_includes expected, [nil, nil]
+    assert_equal(expected, rows(logs, model.order(:id)).map { |row| row.values_at("near_name", "near") })
+  ensure
+    world::MailLog.where(id: id).delete
+  end
+
   # The recipe of Sequel's guide to advanced associations.
   def test_a_polymorphic_association_is_read_and_written
     notes = polymorphic_notes

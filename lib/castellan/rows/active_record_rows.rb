@@ -204,7 +204,7 @@ module Castellan
           [model, *models].uniq.select { |one| one.is_a?(Class) && one < ::ActiveRecord::Base && ActiveRecordRows.inherited?(one) }
         end
         loaded = several.empty? ? several : several.map { |one| one.descendants.size }
-        ActiveRecordThread.associations_scoped? ? [SCOPED, *loaded] : loaded
+        ActiveRecordThread.associations_scoped? ? [SCOPED, ActiveRecordThread.scoped_columns, *loaded] : loaded
       end
 
       private

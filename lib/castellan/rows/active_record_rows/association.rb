@@ -22,6 +22,9 @@ module Castellan
           freeze
         end
 
+        # (see Rows::Association#reason)
+        def reason = @reason || ("scoping(all_queries: true) replaces the condition on its key" if key_replaced?)
+
         # (see Rows::Association#reason_for)
         def reason_for(relationship) = declared_anew? ? "a class of its table declares it anew" : super
         def to_many? = @reflection.collection?
@@ -133,6 +136,11 @@ module Castellan
         end
 
         def owner_key_type = @owner.model.type_for_attribute(owner_key.to_s).type
+
+        # ActiveRecord merges the relation of the block into that of the association.
+        def key_replaced?
+          model&.global_current_scope ? !OwnerKey.in?(scope_of_owner.to_sql) : false
+        end
 
         def keys_in_order
           [through_model, model].map { |klass| klass.arel_table[klass.primary_key] if klass&.primary_key.is_a?(String) }

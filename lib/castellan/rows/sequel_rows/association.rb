@@ -131,9 +131,12 @@ module Castellan
         end
 
         def reason_of_dataset
-          bare = dataset_of({ owner_key => key_value }, read = []).sql
+          dataset = dataset_of({ owner_key => key_value }, read = [])
+          bare = dataset.sql
           if read.any? || dataset_of(probe).sql != bare then "its dataset looks at the owner"
           elsif !OwnerKey.in?(bare) then "its dataset does not compare #{owner_key} with a value"
+          elsif owner_key != @owner.primary_key && adapter.scopes.either?(dataset)
+            "its OR would also find records where #{owner_key} is NULL" # for which Sequel does not query
           end
         rescue ::Sequel::DatabaseError, ::Sequel::PoolTimeout # quoting may need a connection
           raise
