@@ -124,7 +124,7 @@ class DetectAdviceTest < Minitest::Test
 
   def test_a_calculation_by_groups_for_each_record_names_the_grouping
     finding = only { World::User.all.map { |user| user.tokens.group(:on_behalf).count } }
-    assert_equal [nil, "each statement groups its rows: ask once, grouped by user_id as well"], [finding.fix, finding.fix_refused]
+    assert_equal [nil, "each statement groups its rows: query once, grouped by user_id as well"], [finding.fix, finding.fix_refused]
   end
 
   def test_subclasses_of_one_table_that_are_loaded_on_a_line_are_not_preloaded_for_each_other
@@ -165,7 +165,7 @@ class DetectAdviceTest < Minitest::Test
 
   def test_a_look_up_by_a_key_that_a_record_holds_is_one_query
     finding = only { World::Post.all.map { |post| World::User.find(post.user_id) } }
-    assert_includes finding.fix, "ask once: ActiveRecordWorld::User.where(id: values).index_by(&:id)"
+    assert_includes finding.fix, "query once: ActiveRecordWorld::User.where(id: values).index_by(&:id)"
   end
 
   def test_a_finding_has_the_application_frames_of_its_statements
@@ -203,7 +203,7 @@ class DetectAdviceTest < Minitest::Test
     wanted = World::Post.first
     finding = only { World::User.all.map { |user| user.posts.exists?(wanted.id) } }
     code = "ActiveRecordWorld::Post.where(user_id: values).where(id: wanted.id).distinct.pluck(:user_id)"
-    assert_equal "collect the values before the loop at #{finding.location} and ask once: #{code}", finding.fix
+    assert_equal "collect the values before the loop at #{finding.location} and query once: #{code}", finding.fix
     assert_equal [wanted.user_id], World::Post.where(user_id: World::User.ids).where(id: wanted.id).distinct.pluck(:user_id)
     finding = only { World::User.all.map { |user| user.posts.exists?(1) } }
     assert_includes finding.fix, "Post.where(user_id: values).where(id: 1).distinct.pluck(:user_id)"

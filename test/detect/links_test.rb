@@ -43,7 +43,7 @@ class DetectLinksTest < Minitest::Test
   def test_two_associations_that_match_equally_are_both_named
     finding = only { Author.all.map { |author| number_of(author, :essays) } }
     assert_equal "DetectLinksTest::Author#articles", finding.association
-    assert_match(/ \(ambiguous: DetectLinksTest::Author#essays asks the same\)\z/, finding.fix)
+    assert_match(/ \(ambiguous: DetectLinksTest::Author#essays sends the same query\)\z/, finding.fix)
     refute_includes only { Author.all.map { |author| author.essays.count } }.fix, "ambiguous"
     refute_includes only { Author.all.map { |author| author.essays.to_a } }.fix, "ambiguous"
   end

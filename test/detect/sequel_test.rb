@@ -125,7 +125,7 @@ class DetectSequelTest < Minitest::Test
     json = Class.new { def employee(*) = nil }.new
     finding = only { World::User.order(:id).all.each { |user| json.employee user.employee&.id } }
     assert_equal "add .eager(:employee) where the users are loaded: #{finding.parent_location}", finding.fix
-    assert_includes only { World::User.order(:id).all.each { |user| user.employee(reload: true) } }.fix_refused, "asked for anew"
+    assert_includes only { World::User.order(:id).all.each { |user| user.employee(reload: true) } }.fix_refused, "is loaded again"
   end
 
   def test_finders_duplicates_and_writes_in_a_loop_are_found
@@ -139,7 +139,7 @@ class DetectSequelTest < Minitest::Test
   def test_repeated_queries_of_datasets_without_a_model_are_found
     finding = only { [1, 2, 3].each { |id| World::DB[:posts_tags].where(post_id: id).all } }
     assert_equal :n_plus_one, finding.kind
-    assert_includes finding.fix_refused, "ask once, with post_id IN (…): no model of the table"
+    assert_includes finding.fix_refused, "query once, with post_id IN (…): no model of the table"
   end
 
   def test_eager_loading_and_batches_are_no_finding

@@ -92,7 +92,7 @@ class TrialTest < Minitest::Test
     assert_equal ["line 2"], try { "#{keepers.map { |keeper| keeper.badge.id }}\nrun #{times += 1}\n" }.masked
     trial = try { "#{keepers.map { |keeper| keeper.badge.id }} run #{times += 1}" }
     refute_predicate trial, :accepted?
-    assert_includes trial.to_s, "not tried: two runs without the fix answer differently as a whole"
+    assert_includes trial.to_s, "not tried: two runs without the fix return different responses"
   end
 
   def test_a_fix_that_changes_the_response_is_never_accepted
@@ -135,7 +135,7 @@ class TrialTest < Minitest::Test
     assert_predicate together[:together], :accepted?
     saved = alone.values.select(&:accepted?).sum { |trial| trial.before.queries - trial.after.queries }
     assert_equal saved, together[:together].before.queries - together[:together].after.queries
-    assert_includes alone.values.reject(&:accepted?).first.to_s, "not tried: the line that asks must be rewritten"
+    assert_includes alone.values.reject(&:accepted?).first.to_s, "not tried: the line that queries must be rewritten"
   end
 
   def test_a_fix_that_saves_no_query_is_never_accepted
@@ -164,7 +164,7 @@ class TrialTest < Minitest::Test
 
   def test_a_fix_that_cannot_be_tried_has_a_reason
     { "there is no fix to try: the conditions on" => -> { keepers.map { |keeper| keeper.room_keys.where(door: keeper.id).to_a } },
-      "the line that asks must be rewritten for it" => -> { [1, 2].map { |id| World::Trick.create!(name: id) } },
+      "the line that queries must be rewritten for it" => -> { [1, 2].map { |id| World::Trick.create!(name: id) } },
       "there is no fix to try: test/" => -> { [1, 2].map { |id| World::Trick.where(id: id).where("id > 0").to_a } } }
       .each do |reason, work|
       trial = Doctor.try(rolled_back { findings_of(&work).max_by(&:count) }, &work)
@@ -178,8 +178,8 @@ class TrialTest < Minitest::Test
     work = -> { kept ||= json(keepers.map { |keeper| keeper.badge.id }) }
     finding = finding_of(&work)
     trial = Doctor.try(finding, &work)
-    assert_equal "not tried: what was found is not repeated when the work runs again; was something kept meanwhile, or asked by another " \
-                 "thread?", trial.to_s
+    assert_equal "not tried: what was found is not repeated when the work runs again; was something kept meanwhile, or queried by " \
+                 "another thread?", trial.to_s
   end
 
   def test_writes_of_every_run_are_rolled_back

@@ -27,7 +27,7 @@ module Castellan
         case one.kind
         when :write_loop then insert(one)
         when :cached_repeat then Fix.none(advice(one))
-        when :duplicate then Fix.none("ask once and keep the answer: these #{one.group.count} statements are the same, values included")
+        when :duplicate then Fix.none("query once and keep the result: these #{one.group.count} statements are the same, values included")
         else one.link ? association(one) : Fix::LookUp.new(one).fix
         end
       end
@@ -35,7 +35,7 @@ module Castellan
       # The query cache saves the query, but not the work of building it and its records.
       def advice(one)
         preload = ", or preload #{one.link.name} where the #{Words.plural(one.parent.model)} are loaded" if one.link && one.parent
-        "the result is built anew for each answer: keep it in a local variable or memoize it#{preload}"
+        "the result is built again each time: keep it in a local variable or memoize it#{preload}"
       end
 
       def association(one)
@@ -53,7 +53,7 @@ module Castellan
           "#{link} is read at #{at} by a method that calls itself: preload it as deep as the tree goes where its first record is " \
             "loaded, or read the tree at once, by WITH RECURSIVE"
         elsif one.group.association && anew?(one, Source.at(one.site))
-          "#{link} is asked for anew at #{at}, by a reload or with a block, whatever is loaded"
+          "#{link} is loaded again at #{at}, by a reload or with a block, whatever is loaded"
         elsif one.models.limited?(link) then Fix.limit(link)
         end
       end

@@ -30,6 +30,19 @@ module Castellan
           end
         end
 
+        # Finds an association that loads one record with the same SQL, values included.
+        # @param code [String] "where(on_behalf: false).order(id: :desc)", on the records of `link`
+        # @return [ModelAssociation, nil]
+        def declared_one(link, code)
+          models = Detect.models(link.model)
+          wanted = first_sql(models.relation(link)&.instance_eval(code, __FILE__, __LINE__)) or return
+          models.links(link.model).find do |other|
+            other.to == :one && other.target == link.target && first_sql(models.relation(other)) == wanted
+          end
+        rescue StandardError, ScriptError
+          nil
+        end
+
         # @return [Boolean, nil] whether a scope in the code has a limit; nil if the line does not show all of it
         def limited?(model, code)
           of_model(model, code)&.limited? unless code.empty?
@@ -39,6 +52,8 @@ module Castellan
         def columns(link) = link.target ? declared(link)&.columns.to_a : []
 
         private
+
+        def first_sql(found) = found && (one = found.limit(1)).respond_to?(:to_sql) ? one.to_sql : one&.sql
 
         def read(link)
           found = yield or return

@@ -135,7 +135,7 @@ module Castellan
 
         return @groups.first.fix_refused if @groups.none?(&:repeats?)
 
-        "no preload removes the repetition; the findings above say why"
+        "no preload removes the repetition; the findings above give the reasons"
       end
 
       # The fix that saves the most time, or all fixes together if that saves more.

@@ -133,6 +133,15 @@ class ActiveRecordFixesTest < Minitest::Test
       end
   end
 
+  def test_a_declared_association_that_selects_the_same_record_is_preloaded
+    work = unit("World::Animal.order(:id).map do |animal|", "animal.meals.where(feeder_id: 2).last&.id", "end")
+    finding = only_finding(work)
+    assert_match(/\Aadd \.preload\(:newest_meal\) where the animals are loaded: \S+; and read \.newest_meal at \S+\z/, finding.fix)
+    assert_predicate Castellan::Doctor.try(finding) { units_of(finding).last.public_send(units_of(finding).first) }, :accepted?
+    other = unit("World::Animal.order(:id).map do |animal|", "animal.meals.where(feeder_id: 1).last&.id", "end")
+    assert_includes only_finding(other).fix, "declare in ActiveRecordZoo::Animal: has_one :last_meal"
+  end
+
   def test_a_chain_over_several_lines_is_read_as_one
     declared = "-> { where(lost: false).order(id: :desc) }"
     { ["keeper.room_keys", ".where(lost: false) # not", "# the lost ones", ".last", "&.door"] => declared,
@@ -149,7 +158,7 @@ class ActiveRecordFixesTest < Minitest::Test
     [KEY, "#{KEY}.order(door: :desc)", "room_keys.working.pluck(:door)"]
       .each do |code|
         finding = only_finding(unit(KEEPERS, "keeper.#{code}#{".map(&:door)" unless code.include?("pluck")}", "end"))
-        found, queries = evaluate(finding.fix.to_s[/ask once: (.*)\z/, 1], values: World::Keeper.ids)
+        found, queries = evaluate(finding.fix.to_s[/query once: (.*)\z/, 1], values: World::Keeper.ids)
         expected = World::Keeper.order(:id).map { |keeper| keeper.instance_eval(code).map { |one| one.is_a?(Integer) ? one : one.door } }
         assert_equal [1, expected], [queries, World::Keeper.order(:id).map { |keeper| found[keeper.id].map(&:door) }], finding.fix
       end
@@ -181,7 +190,7 @@ class ActiveRecordFixesTest < Minitest::Test
       assert_match(/; and read \.#{Regexp.escape(read)} at \S+:3\z/, finding.fix)
       rest = code[/\)(?:\.last)?(\.(?:id|map.*))\z/, 1]
       assert_mends_rewritten(work, finding.fix, "keeper.#{read}#{rest}")
-      assert_includes Castellan::Doctor.try(finding) { work.call }.to_s, "the line that asks must be rewritten"
+      assert_includes Castellan::Doctor.try(finding) { work.call }.to_s, "the line that queries must be rewritten"
     end
   end
 
@@ -246,7 +255,7 @@ class ActiveRecordFixesTest < Minitest::Test
 
   def test_records_of_several_classes_are_reloaded_by_their_common_superclass
     work = unit("World::Animal.order(:id).map do |animal|", "animal.reload.id", "end")
-    assert_includes only_finding(work).fix, "ask once: ActiveRecordZoo::Animal.where(id: values).index_by(&:id)"
+    assert_includes only_finding(work).fix, "query once: ActiveRecordZoo::Animal.where(id: values).index_by(&:id)"
   end
 
   def test_pages_of_each_value_have_no_fix
@@ -266,7 +275,7 @@ class ActiveRecordFixesTest < Minitest::Test
   def test_a_finding_without_a_possible_preload_names_the_reason
     { "room_keys.limit(2).to_a" => "a limit for each record", "room_keys.where(door: keeper.id).to_a" => "differ from record to record",
       "room_keys.find(keeper.id * 3)" => "does not show all of its conditions",
-      "meals.where(feeder_id: 1).count" => "preload ActiveRecordZoo::Keeper#meals and ask in Ruby (size" }.each do |code, reason|
+      "meals.where(feeder_id: 1).count" => "preload ActiveRecordZoo::Keeper#meals and compute it in Ruby (size" }.each do |code, reason|
       preload = code.start_with?("meals") ? ".preload(:meals)" : ".preload(:room_keys)"
       assert_includes assert_refused(unit(KEEPERS, "keeper.#{code}", "end"), preload), reason
     end
@@ -301,7 +310,7 @@ class ActiveRecordFixesTest < Minitest::Test
 
   def assert_looked_up(code, values, &read)
     finding = only_finding(unit("#{values.inspect}.map do |value|", code, "end"))
-    found, queries = evaluate(finding.fix.to_s[/ask once: (.*)\z/, 1], values: values)
+    found, queries = evaluate(finding.fix.to_s[/query once: (.*)\z/, 1], values: values)
     expected = values.map { |value| evaluate(code, value: value).first }
     assert_equal [1, expected], [queries, values.map { |value| read.call(found, value) }], finding.fix
   end

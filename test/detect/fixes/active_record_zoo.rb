@@ -42,6 +42,7 @@ module ActiveRecordZoo
   class Animal < Base
     belongs_to :keeper
     has_many :meals
+    has_one :newest_meal, -> { where(feeder_id: 2).order(id: :desc) }, class_name: "ActiveRecordZoo::Meal"
     has_many :notes, as: :subject
     has_and_belongs_to_many :tricks, join_table: "zoo_animals_tricks"
   end

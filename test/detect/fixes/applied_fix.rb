@@ -140,7 +140,7 @@ module Castellan
     end
 
     def assert_untried(unit, findings)
-      assert_includes Castellan::Doctor.try(*findings) { unit.call }.to_s, "not tried: the line that asks must be rewritten"
+      assert_includes Castellan::Doctor.try(*findings) { unit.call }.to_s, "not tried: the line that queries must be rewritten"
     end
 
     # Asserts that there is no fix and that a preload does not help.

@@ -82,6 +82,12 @@ class SequelFixesTest < Minitest::Test
     assert_mends(unit(KEEPERS, "keeper.#{KEYS}.first.door", "end"), queries: 2, reads: "#{KEYS}.first", tried: false)
   end
 
+  def test_a_declared_association_that_selects_the_same_record_is_loaded_eagerly
+    code = "animal.meals_dataset.where(feeder_id: 2).order(:id).last&.id"
+    finding = only_finding(unit("World::Animal.order(:id).all.map do |animal|", code, "end"))
+    assert_match(/\Aadd \.eager\(:newest_meal\) where the animals are loaded: \S+; and read \.newest_meal at \S+\z/, finding.fix)
+  end
+
   def test_a_filtered_record_of_a_nested_association
     work = unit("World::Keeper.eager(:animals).order(:id).all.map do |keeper|",
                 "keeper.animals.map { |animal| animal.meals_dataset.order(:id).last.id }", "end")
@@ -116,7 +122,7 @@ class SequelFixesTest < Minitest::Test
       "World::RoomKey.where(keeper_id: value).empty?" => [[1, 2, 99], ->(found, value) { !found.include?(value) }]
     }.each do |code, (values, read)|
       finding = only_finding(unit("#{values.inspect}.map do |value|", code, "end"))
-      found, queries = evaluate(finding.fix.to_s[/ask once: (.*)\z/, 1], values: values)
+      found, queries = evaluate(finding.fix.to_s[/query once: (.*)\z/, 1], values: values)
       expected = values.map { |value| evaluate(code, value: value).first }
       assert_equal [1, expected], [queries, values.map { |value| read.call(found, value) }], finding.fix
     end
@@ -127,7 +133,7 @@ class SequelFixesTest < Minitest::Test
       "World::RoomKey.where(keeper_id: keeper.id).all" => "room_keys" }.each do |code, read|
       finding = only_finding(work = unit(KEEPERS, code, "end"))
       assert_match(/; and read \.#{Regexp.escape(read)} at \S+:3\z/, finding.fix)
-      assert_includes Castellan::Doctor.try(finding) { work.call }.to_s, "the line that asks must be rewritten"
+      assert_includes Castellan::Doctor.try(finding) { work.call }.to_s, "the line that queries must be rewritten"
     end
   end
 

@@ -51,6 +51,7 @@ module SequelZoo
     plugin :single_table_inheritance, :kind
     many_to_one :keeper, class: "SequelZoo::Keeper"
     one_to_many :meals, class: "SequelZoo::Meal", key: :animal_id
+    one_to_one(:newest_meal, class: "SequelZoo::Meal", key: :animal_id) { |meals| meals.where(feeder_id: 2).order(Sequel.desc(:id)) }
     many_to_many :tricks, class: "SequelZoo::Trick", join_table: :szoo_animals_tricks, left_key: :animal_id
   end
 

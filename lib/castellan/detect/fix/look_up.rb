@@ -6,7 +6,7 @@ module Castellan
       # Writes one query, or one grouped calculation, to replace a query for each value.
       #
       #   LookUp.new(one).fix.text
-      #   # => "collect the values before the loop at app/jobs/import.rb:7 and ask once: Tag.where(id: values).index_by(&:id)"
+      #   # => "collect the values before the loop at app/jobs/import.rb:7 and query once: Tag.where(id: values).index_by(&:id)"
       #
       # If there are several conditions, the statements or the source line must show which value changes, and
       # the line must show the other values. Code is suggested only if it selects the same rows as the
@@ -29,7 +29,7 @@ module Castellan
 
         def fix
           reason = refusal
-          reason ? Fix.none(reason) : Fix.new(text: "collect the values before the loop at #{at} and ask once: #{code}")
+          reason ? Fix.none(reason) : Fix.new(text: "collect the values before the loop at #{at} and query once: #{code}")
         end
 
         private
@@ -43,13 +43,13 @@ module Castellan
         def at = CallSite.location(@one.site)
 
         def refusal
-          if @one.link && !keyed? then "preload #{@one.link} and ask in Ruby (size, any?, find), or join and group by hand"
-          elsif @shape.tables.size > 1 then "it reads several tables (#{@shape.tables.join(", ")}): ask once for all records by hand"
+          if @one.link && !keyed? then "preload #{@one.link} and compute it in Ruby (size, any?, find), or join and group by hand"
+          elsif @shape.tables.size > 1 then "it reads several tables (#{@shape.tables.join(", ")}): query once for all records by hand"
           elsif column.nil? then unclear
-          elsif @model.nil? then "ask once, with #{column} IN (…): no model of the table #{@shape.table} is known, so there is no code"
+          elsif @model.nil? then "query once, with #{column} IN (…): no model of the table #{@shape.table} is known, so there is no code"
           elsif @shape.locks? || @source.locks? then "each row is locked by itself at #{at}, which holds few locks at a time"
           elsif some? then "it reads a page for each value"
-          elsif subclasses? then "the statements read several subclasses of #{@model.name}: ask each of them once, with #{column} IN (…)"
+          elsif subclasses? then "the statements read several subclasses of #{@model.name}: query each of them once, with #{column} IN (…)"
           else refused_code
           end
         end
@@ -69,7 +69,7 @@ module Castellan
           if !@models.column?(@model, column) then "#{column} is no column of #{@model.name}"
           elsif @chain && !@chain.constant? && !steady? then "the conditions on #{@one.link} at #{at} differ from record to record"
           elsif of_record? then "the conditions at #{at} may differ from record to record"
-          elsif code.nil? && @shape.grouped? then "each statement groups its rows: ask once, grouped by #{column} as well"
+          elsif code.nil? && @shape.grouped? then "each statement groups its rows: query once, grouped by #{column} as well"
           elsif incomplete? then "#{at} does not show all of its conditions"
           end
         end

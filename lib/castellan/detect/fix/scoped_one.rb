@@ -96,18 +96,21 @@ module Castellan
           scope = [@chain.code, (@models.order(@shape.order) if @shape.order)].compact.reject(&:empty?).join(".")
           return unless Selection.scoped(@link, scope)&.same?(@statement)
 
-          name, code = free(scope)
+          existing = Selection.declared_one(@link, scope)&.name
+          name, code = existing || free(scope)
           declaration = { in: owner.name, name: name, association: @link.name, scope: scope }
           Loading.new(@one, Preload.path([*@one.parent.path, name]))
-                 .fix(before: "declare in #{owner.name}: #{code}; ", declaration: declaration,
-                      after: "; and read .#{name} at #{CallSite.location(@one.site)}")
+                 .fix(before: ("declare in #{owner.name}: #{code}; " unless existing).to_s, declaration: declaration, after: read(name))
         end
 
         # With what the line itself preloads: `user.posts.includes(:comments)`.
         def tree = Preload.path([*@one.parent.path, @link.name], @chain ? @chain.preloaded : {})
 
         # A line that queries the association again does not use the preload by itself.
-        def read = "; and read .#{@link.name}#{".first" if @shape.single? && @link.to == :many} at #{CallSite.location(@one.site)}"
+        def read(name = @link.name)
+          first = ".first" if name == @link.name && @shape.single? && @link.to == :many
+          "; and read .#{name}#{first} at #{CallSite.location(@one.site)}"
+        end
 
         # The class that declares the association, because the foreign key is named after it.
         def owner = @link.declared || @link.model

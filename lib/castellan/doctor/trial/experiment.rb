@@ -53,7 +53,7 @@ module Castellan
           return "the class of the records that were loaded has no name" if without.preload
           return "there is no fix to try: #{without.fix_refused || "the finding has none"}" unless without.fix
 
-          "the line that asks must be rewritten for it, which a trial does not"
+          "the line that queries must be rewritten for it, which a trial does not"
         end
 
         # Collects the verbs of the requests in the block, because requests that write must not be repeated.
@@ -76,9 +76,9 @@ module Castellan
 
         def incomparable(before, masked, injection)
           if before.repeated < 2
-            "what was found is not repeated when the work runs again; was something kept meanwhile, or asked by another thread?"
+            "what was found is not repeated when the work runs again; was something kept meanwhile, or queried by another thread?"
           elsif masked.any? { |place| place == Outcome::WHOLE || place.start_with?("status") }
-            "two runs without the fix answer differently as a whole, so nothing says whether the fix changes the answer"
+            "two runs without the fix return different responses, so a trial cannot show whether the fix changes them"
           elsif (lost = injection.lost(@findings))
             "nothing was loaded at #{lost.parent_location}; is this the work that the finding is of?"
           end
