@@ -30,7 +30,7 @@ module Castellan
     def help(out)
       out.puts "castellan finds why a JSON endpoint is slow, makes it fast, and proves each step.", ""
       COMMANDS.each { |name, command| out.puts format("  castellan %-8s %s", name, const_get(command).summary) }
-      out.puts "", "castellan COMMAND --help says more. CASTELLAN=off in the environment switches Castellan off in an application."
+      out.puts "", "castellan COMMAND --help lists the options. CASTELLAN=off in the environment switches Castellan off in an application."
       0
     end
 

@@ -35,6 +35,19 @@ class CLITest < Minitest::Test
     end
   end
 
+  def test_an_option_without_a_valid_value_is_answered_with_its_line_of_the_help
+    limit = "write --limit SECONDS, seconds for all requests and trials together (120)"
+    clients = "write -c, --clients N, clients at the same time"
+    { %w[doctor --limit x] => "invalid argument: --limit x: #{limit}", %w[doctor --limit=1s] => "invalid argument: --limit=1s: #{limit}",
+      %w[doctor --lim] => "missing argument: --lim: #{limit}", %w[load -c x] => "invalid argument: -c x: #{clients}",
+      %w[load -cx] => "invalid argument: -cx: #{clients}",
+      %w[load --expect a] => 'invalid argument: --expect "a": write statuses such as 200,304 or 200-299',
+      %w[load --nonsense] => "invalid option: --nonsense" }.each do |arguments, message|
+      status, _, err = castellan(*arguments)
+      assert_equal [2, "castellan #{arguments.first}: #{message}"], [status, err.lines.first.chomp]
+    end
+  end
+
   private
 
   def castellan(*arguments)

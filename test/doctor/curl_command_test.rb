@@ -44,6 +44,22 @@ class CurlCommandTest < Minitest::Test
     assert_equal "curl/8", request.headers["User-Agent"]
   end
 
+  def test_the_rest_of_a_shell_line_is_left_out
+    ends = ["| jq .", "|jq '.data | length'", "> out.json", ">out.json", "2>/dev/null | less", "; echo 'done'", "&& echo", "&",
+            "\\\n  | jq ."]
+    ends.each do |rest|
+      request = parse("curl 'localhost:3000/x?a=1;2&&3' -H 'A: b | c > d; && e' #{rest}")
+      assert_equal ["/x?a=1;2&&3", { "A" => "b | c > d; && e" }], [request.path, request.headers], rest
+    end
+    assert_equal "/x?a=1&b=2", parse("curl -s http://localhost:3000/x?a=1&b=2 | jq").path
+    assert_equal "/x?a=1;2", parse('curl localhost/x?a=1\;2').path
+  end
+
+  def test_options_that_only_change_what_curl_prints_are_ignored
+    request = parse("curl -gis -f --http1.1 --path-as-is -o out.json -w '%{http_code}' -m 5 'localhost:3000/x?fields[posts]=title'")
+    assert_equal "/x?fields[posts]=title", request.path
+  end
+
   def test_a_dollar_at_the_end_of_a_quoted_text_is_a_dollar
     assert_equal %w[a$ b], parse("curl '/x' -H 'One: a$' -H 'Two: b'").headers.values
   end

@@ -34,7 +34,7 @@ module Castellan
       def call
         catch(:helped) { run(*parser.parse(@argv)) }
       rescue OptionParser::ParseError, WrongArguments => error
-        failed("#{error.message}\n#{self.class::USAGE}; castellan #{self.class.title} --help lists the options", 2)
+        failed("#{error.message}#{described(error)}\n#{self.class::USAGE}; castellan #{self.class.title} --help lists the options", 2)
       rescue Castellan::Error, SystemCallError => error
         failed(error.message, 1)
       rescue Interrupt
@@ -48,6 +48,13 @@ module Castellan
           options(parser)
           parser.on("-h", "--help", "print this") { @out.puts(parser) || throw(:helped, 0) }
         end
+      end
+
+      # @return [String, nil] what to write, from the option's line of --help; nil if the error contains that itself
+      def described(error)
+        option = error.message[/\A\w+ argument: (--[\w-]+|-\w)[^":]*\z/, 1] or return
+        line = parser.help.lines.find { |text| text.match?(/\A\s+(?:-\w, )?#{option}/) }
+        ": write #{line.strip.sub(/ {2,}/, ", ")}" if line
       end
 
       # Override this to define options.

@@ -64,7 +64,7 @@ module Castellan
         options.separator "\nHow much (default: 10 clients for 5 seconds, at most 10,000 requests)"
         options.on("-c", "--clients N", Integer, "clients at the same time") { |number| @options[:clients] = number }
         options.on("-r", "--repetitions N", Integer, "requests a client") { |number| @options[:repetitions] = number }
-        options.on("-t", "--seconds N", Float, "seconds") { |number| @options[:seconds] = number }
+        options.on("-t", "--seconds SECONDS", Float, "how long") { |number| @options[:seconds] = number }
         options.on("-n", "--max-requests N", Integer, "requests of all clients together") { |number| @options[:max_requests] = number }
       end
 
@@ -81,7 +81,7 @@ module Castellan
         options.on("--expect STATUSES", "statuses that count as success, such as 200,304 (default: 200-299)") do |list|
           @options[:expect] = statuses(list)
         end
-        options.on("--timeout N", Float, "seconds for one answer (default: 30)") { |number| @options[:timeout] = number }
+        options.on("--timeout SECONDS", Float, "seconds for one answer (default: 30)") { |number| @options[:timeout] = number }
         options.on("--json", "print JSON") { @json = true }
       end
 

@@ -110,7 +110,7 @@ module Castellan
           @only = list(paths, :path!)
         end
         parser.on("--rest URL", "the application that answers all other paths") { |url| @rest = url(url) }
-        parser.on("--purger ADDRESS,…", Array, "who may purge (#{@purgers.join(",")})") do |addresses|
+        parser.on("--purger ADDRESS,…", Array, "addresses that may purge (#{@purgers.join(",")})") do |addresses|
           @purgers = list(addresses, :address!)
         end
         own_options(parser)

@@ -9,17 +9,21 @@ module Castellan
     #
     #   CurlCommand.parse(%q(curl 'https://app.example/users' -H 'accept: */*' --compressed))  # => RackRequest
     #
-    # Reads the URL, -H, -X, -I, -b (cookies as text), -A, -e and -u, ignores --compressed, -k, -s, -S, -L and
-    # -v, and raises for other options. Drops Accept-Encoding, to count uncompressed bytes, and If-None-Match
-    # and If-Modified-Since, so that the response has a body.
+    # Reads the URL, -H, -X, -I, -b (cookies as text), -A, -e and -u, ignores options that only change what curl
+    # prints or how it connects, and raises for others. Stops at a pipe, a redirection or the shell's next command.
+    # Drops Accept-Encoding, to count uncompressed bytes, and If-None-Match and If-Modified-Since, so that the
+    # response has a body.
     module CurlCommand
       LEFT_OUT = %w[accept-encoding if-none-match if-modified-since].freeze
-      # Quoted strings, `$'…'` (Chromium's notation for a value with a quote), and line continuations.
-      QUOTED = /'[^']*'|"(?:\\.|[^"\\])*"|\$'(?<ansi>(?:[^'\\]|\\.)*)'|(?<continued>\\\r?\n)/m
+      IGNORED = %w[-k -s -S -L -v -g -i -f --compressed --insecure --silent --show-error --location --verbose --globoff
+                   --include --fail --http1.1 --http2 --path-as-is].freeze
+      # Quoted strings, `$'…'` (Chromium's notation for a value with a quote), line continuations, and the rest
+      # after `|`, `>`, `;` or `&&`. An `&` inside a URL belongs to it.
+      QUOTED = /'[^']*'|"(?:\\.|[^"\\])*"|\$'(?<ansi>(?:[^'\\]|\\.)*)'|(?<continued>\\\r?\n)|\\.|(?<rest>(?:[|;<>]|&&|\s\d?>|&\s*\z).*\z)/m
       ESCAPE = /(?<utf16>(?:\\u\h{4})+)|\\x(?<hex>\h{1,2})|\\(?<other>.)/m
       CONTROL = { "n" => "\n", "t" => "\t", "r" => "\r" }.freeze
       TOKEN = /\A\s*[!#$%&'*+.^`|~\w-]+\s*\z/
-      private_constant :LEFT_OUT, :QUOTED, :ESCAPE, :CONTROL, :TOKEN
+      private_constant :LEFT_OUT, :IGNORED, :QUOTED, :ESCAPE, :CONTROL, :TOKEN
 
       class << self
         # @return [RackRequest]
@@ -40,7 +44,10 @@ module Castellan
         private
 
         def words(command)
-          Shellwords.split(command.gsub(QUOTED) { |text| $~[:continued] ? " " : $~[:ansi]&.then { |ansi| ansi_quoted(ansi) } || text })
+          command = command.gsub(QUOTED) do |text|
+            $~[:continued] || $~[:rest] ? " " : $~[:ansi]&.then { |ansi| ansi_quoted(ansi) } || text
+          end
+          Shellwords.split(command)
         rescue ArgumentError
           raise Error, "the curl command cannot be read: a quote is not closed in #{command[0, 60].inspect}; " \
                        "copy it as cURL (bash), and put it between quotes that it does not contain itself"
@@ -67,7 +74,8 @@ module Castellan
             options.on("-b", "--cookie TEXT") { |text| headers["Cookie"] = text }
             options.on("-A", "--user-agent TEXT") { |text| headers["User-Agent"] = text }
             options.on("-e", "--referer TEXT") { |text| headers["Referer"] = text }
-            options.on("-k", "-s", "-S", "-L", "-v", "--compressed", "--insecure", "--silent", "--location") { nil }
+            options.on(*IGNORED) { nil }
+            options.on("-o", "--output FILE", "-w", "--write-out TEXT", "-m", "--max-time SECONDS") { nil }
           end
         end
 
