@@ -8,8 +8,9 @@ require_relative "option_check"
 # still rendered.
 module Castellan
   @together = true
-  NOT_KEEPING = "Castellan.keep was not called; in Rails, config.castellan.cache_store is not set " \
-                "(Rails.cache is nil before the initializers run)"
+  NOT_KEEPING = "Castellan.keep was not called: in Rails, set config.castellan.cache_store (Rails.cache is nil before the " \
+                "initializers run); elsewhere, write Castellan.keep(store: Castellan::Store::MemoryStore.new, " \
+                "versions: Castellan::Versions::ExactVersions.new(DB))"
   private_constant :NOT_KEEPING
 
   class << self

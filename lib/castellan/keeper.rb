@@ -287,7 +287,7 @@ module Castellan
     # @return [String, nil] why the document is currently not cached
     def reason(rendering)
       if Castellan.off? then "CASTELLAN=off"
-      elsif SourceDigest.of(rendering.definition).nil? then "a class without a name cannot be told from another one in another process"
+      elsif SourceDigest.of(rendering.definition).nil? then "a class without a name has no identity that other processes share"
       elsif elsewhere?(rendering.adapter.model)
         "#{rendering.adapter.table} is in another database than the one whose versions are read: pass versions: of that database to " \
           "Castellan.keep, which caches the documents of one database"

@@ -61,7 +61,7 @@ module Castellan
         return TABLES_LOCK.synchronize { TABLES[object.to_sym] ||= table_model(object.to_s) }
       end
 
-      raise DeclarationError, "it cannot be told which database has the table #{object.inspect} (ActiveRecord is " \
+      raise DeclarationError, "it is not clear which database has the table #{object.inspect} (ActiveRecord is " \
                               "#{"not " unless connected}connected, Sequel has #{databases.size} databases): give an ActiveRecord " \
                               "model, or a Sequel model or dataset such as DB[:#{object}]"
     end

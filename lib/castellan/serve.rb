@@ -4,6 +4,8 @@
 #
 #   # config.ru
 #   run Castellan.app { resource UserResource }
+require_relative "errors"
+Castellan::ConfigurationError.require_gem("rack", "Castellan.app")
 require_relative "document"
 require_relative "http"
 require_relative "serve/error_document"

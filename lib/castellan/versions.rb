@@ -44,11 +44,22 @@ module Castellan
     # @param tables [Array<String>] tables without a version
     # @return [String] what to write
     def self.advice(tables)
-      "add castellan_versions #{tables.map { |table| table.to_sym.inspect }.join(", ")} to a migration, or correct the name; " \
+      "#{installing(tables)}; " \
         "a view has no version (name its tables), nor has a table of another database (pass expires_in: without " \
         "depends_on:), one that is UNLOGGED, or one of a subscription; after structure.sql was loaded or all tables were " \
         "truncated, a table has one from its first write on; after pg_restore --disable-triggers, run castellan_versions again"
     end
+
+    # In the words of the ORM that is loaded.
+    def self.installing(tables)
+      call = if defined?(::ActiveRecord::Base) || !defined?(::Sequel::Database)
+               "castellan_versions #{tables.map { |table| table.to_sym.inspect }.join(", ")}"
+             else
+               "Castellan::Versions::ExactVersions.new(DB).install(%w[#{tables.join(" ")}])"
+             end
+      "add #{call} to a migration, or correct the name"
+    end
+    private_class_method :installing
 
     # Autoloaded, because each needs a driver.
     autoload :PostgresReader, "castellan/versions/postgres_reader"

@@ -69,7 +69,7 @@ class ResourceGeneratorTest < Minitest::Test
     assert_includes file, "# Declares the users of the API. Clients can read every member below"
     assert_includes file, "class UserResource < Castellan::Resource\n  model ::User\n\n  attributes :email, :name, :created_at\n"
     assert_includes file, "# Left out, because they look secret: nickname, password_digest, api_token, diary\n"
-    assert_includes file, "  # writable :email, :name, :created_at\n  # deletable\n  # filter :email\n"
+    assert_includes file, "  # writable :email, :name\n  # deletable\n  # filter :email\n"
     %w[password_digest api_token diary nickname].each { |name| assert_match(/left out  #{name}, which looks secret/, output) }
     assert_includes file, '# attribute :type_name, from: "type"   # JSON:API reserves the name "type"'
     refute_match(/^ +attributes.*(team_id|password|token|diary)/, file)
@@ -81,7 +81,7 @@ class ResourceGeneratorTest < Minitest::Test
     assert_includes file, %(  # has_many :medals, resource: "BadgeResource"   # needs BadgeResource: bin/rails generate castellan:)
     assert_includes file, %(  belongs_to :rival, resource: "UserResource"\n)
     assert_match(/# has_many :awards.*   # is deprecated in the model$/, file)
-    assert_match(/# has_many :strangers   # leads to a class that is not there/, file)
+    assert_match(/# has_many :strangers   # refers to a class that does not exist/, file)
     assert_match(/left out  belongs_to :team needs TeamResource/, output)
     _, file = generated("User", "Team", last: "User")
     assert_includes file, "  # has_many :badges   # needs BadgeResource"

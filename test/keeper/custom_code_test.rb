@@ -366,7 +366,7 @@ class CustomCodeOnActiveRecordTest < Minitest::Test
       cache :exact
     })
     explained = likes.document(keeper: @keeper).explain
-    assert_match(/kept: never, because:\n  likes, subject: it leads to several types, and a default scope .* #{visible}/, explained)
+    assert_match(/kept: never, because:\n  likes, subject: it has several types, and a default scope .* #{visible}/, explained)
   end
 end
 

@@ -260,7 +260,7 @@ class DeclarationTest < Minitest::Test
         id :id
       }.checked_rows
     }
-    assert_includes error.message, "it cannot be told which database has the table \"users\""
+    assert_includes error.message, "it is not clear which database has the table \"users\""
     error = assert_raises(Castellan::DeclarationError) { Class.new(Castellan::Resource) { model(7) && type("x") }.checked_rows }
     assert_includes error.message, "give an ActiveRecord model or relation"
   ensure
@@ -290,7 +290,7 @@ class DeclarationTest < Minitest::Test
     wrong = resource { type("articles") && belongs_to(:writer) }
     wrong.model writer
     error = assert_raises(Castellan::DeclarationError) { wrong.checked_rows }
-    assert_match(/belongs_to :writer: no resource is named like it, but writer leads to \S+Author: write resource: "\S+::AuthorResource"/,
+    assert_match(/belongs_to :writer: no resource is named like it, but writer is of \S+Author: write resource: "\S+::AuthorResource"/,
                  plain(error))
   end
 
@@ -319,7 +319,7 @@ class DeclarationTest < Minitest::Test
 
   def test_one_resource_for_two_relationships_fits_both
     error = assert_raises(Castellan::DeclarationError) { resource { has_many :comments, :tags, resource: "CommentResource" }.checked_rows }
-    assert_includes plain(error), "has_many :tags: tags leads to tags, and ActiveRecordLibrarySqlite::CommentResource is of comments"
+    assert_includes plain(error), "has_many :tags: tags is of tags, and ActiveRecordLibrarySqlite::CommentResource is of comments"
     assert resource { has_many :comments, resource: "CommentResource" }.checked_rows
   end
 

@@ -246,7 +246,7 @@ class IdempotencyInMemoryTest < Minitest::Test
     assert_equal([nil] * 4, Array.new(4) { post(TAG)["idempotent-replayed"].tap { viewers.rotate! } })
     assert_equal(["true"] * 4, Array.new(4) { post(TAG)["idempotent-replayed"].tap { viewers.rotate! } })
     @app = by_claims.call
-    assert_includes assert_raises(Castellan::ConfigurationError) { post(TAG) }.message, "tells viewers apart"
+    assert_includes assert_raises(Castellan::ConfigurationError) { post(TAG) }.message, "another value for each viewer"
   end
 
   def test_wrong_options_fail_when_the_app_is_built

@@ -624,7 +624,7 @@ class ReferencedKeysTest < Minitest::Test
   def teardown = @database&.disconnect
 
   def test_only_a_key_that_leads_nowhere_is_pointed_at
-    assert_equal [409, "code leads to a record that does not exist", "/data/attributes/code"], refused("books", "z")
+    assert_equal [409, "code refers to a record that does not exist", "/data/attributes/code"], refused("books", "z")
     assert_equal [409, "the record is used by others, or names one that does not exist", nil], refused("shelves", "z")
   end
 

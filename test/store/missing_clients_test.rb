@@ -3,14 +3,23 @@
 require "test_helper"
 require "open3"
 
-# Stores whose client library is not in the bundle.
+# Stores whose client library, and an application whose rack is not in the bundle.
 class MissingClientsTest < Minitest::Test
   def test_a_store_without_its_gem_names_the_line_of_the_gemfile
     { "RedisStore" => "redis-client", "MemcachedStore" => "dalli" }.each do |store, gem|
-      program = "require 'castellan'; begin; Castellan::Store::#{store}; rescue Castellan::Error => error; print error.message; end"
-      lib = File.join(ROOT, "lib")
-      output, = Open3.capture2e({ "RUBYOPT" => nil }, RbConfig.ruby, "--disable-gems", "-I#{lib}", "-e", program)
-      assert_equal "Castellan::Store::#{store} needs #{gem}: write gem \"#{gem}\" into the Gemfile", output
+      assert_equal "Castellan::Store::#{store} needs #{gem}: write gem \"#{gem}\" into the Gemfile", error_of("Castellan::Store::#{store}")
     end
+  end
+
+  # Puma does not depend on it.
+  def test_an_application_without_rack_names_the_line_of_the_gemfile
+    assert_equal "Castellan.app needs rack: write gem \"rack\" into the Gemfile", error_of("Castellan.app { nil }")
+  end
+
+  private
+
+  def error_of(code)
+    program = "require 'castellan'; begin; #{code}; rescue Castellan::Error => error; print error.message; end"
+    Open3.capture2e({ "RUBYOPT" => nil }, RbConfig.ruby, "--disable-gems", "-I#{File.join(ROOT, "lib")}", "-e", program).first
   end
 end

@@ -27,6 +27,13 @@ module ActiveRecordSchemaContract
     super
   end
 
+  def test_an_application_with_sequel_alone_is_shown_how_it_installs_triggers
+    lacking = "; require 'castellan'; puts Castellan::Versions.lacking(%w[posts]).split(' to a migration').first"
+    assert_equal "posts has no version: add Castellan::Versions::ExactVersions.new(DB).install(%w[posts])\n",
+                 run_ruby("-e", "require 'sequel'#{lacking}")
+    assert_equal "posts has no version: add castellan_versions :posts\n", run_ruby("-e", "require 'active_record'#{lacking}")
+  end
+
   def test_a_migration_installs_versions_and_its_rollback_removes_them
     migration = migration { castellan_versions :posts, :users }
     migration.migrate(:up)

@@ -112,7 +112,7 @@ module NotifiedVersionsContract
     eventually { !@versions.listening? }
     @other.exec("INSERT INTO posts DEFAULT VALUES")
     refute_equal before, current("posts"), "without a lag"
-    assert_match(/nobody listens/, @lines.pop)
+    assert_match(/no listener is connected/, @lines.pop)
     assert_equal @versions.exact.current([dependency("posts")]), current("posts")
     closed("true")
     eventually { @versions.listening? }
@@ -123,7 +123,7 @@ module NotifiedVersionsContract
   def test_a_connection_that_never_listens_is_logged_once
     versions = versions(connect: { host: "127.0.0.1", port: Castellan::TestServers.free_port })
     refute_predicate versions, :listening?
-    assert_match(/nobody listens to it: .*refused/, Timeout.timeout(20) { @lines.pop })
+    assert_match(/no listener is connected to it: .*refused/, Timeout.timeout(20) { @lines.pop })
     assert_equal @versions.exact.current([dependency("posts")]), versions.current([dependency("posts")])
   ensure
     versions&.close
@@ -137,7 +137,7 @@ module NotifiedVersionsContract
     eventually { versions.listening? }
     proxy.stall(new_connections: false)
     line = Timeout.timeout(20) { @lines.pop }
-    assert_match(/nobody listens to it: the server does not answer\z/, line)
+    assert_match(/no listener is connected to it: the server does not answer\z/, line)
     eventually { versions.listening? }
     assert_empty @lines
   ensure

@@ -222,7 +222,7 @@ module Castellan
         fitting = model ? resources_of(model) : []
         raise if fitting.empty?
 
-        refuse("#{what}: no resource is named like it, but #{relationship.association_name} leads to #{model}: write resource: " \
+        refuse("#{what}: no resource is named like it, but #{relationship.association_name} is of #{model}: write resource: " \
                "#{fitting.first(MOST_FITTING).map(&:inspect).join(" or ")}", relationship.location)
       end
 
@@ -245,7 +245,7 @@ module Castellan
         }
         return if others.none? { |other| table_of(@adapter.association(other.association_name)&.model) == table }
 
-        refuse("#{what}: #{relationship.association_name} leads to #{table_of(association.model)}, and #{definition.name} is of " \
+        refuse("#{what}: #{relationship.association_name} is of #{table_of(association.model)}, and #{definition.name} is of " \
                "#{table}; declare it by itself", relationship.location)
       end
 

@@ -20,7 +20,7 @@ module Castellan
     class Middleware
       LINK_SECONDS = 8 * 3_600
       BROKEN = [500, { "content-type" => "text/plain", "cache-control" => "no-store" }.freeze,
-                ["The page of profiles failed; the log says why.\n"].freeze].freeze
+                ["The page of profiles failed; see the log.\n"].freeze].freeze
       private_constant :BROKEN
 
       # @return [Results]

@@ -56,7 +56,7 @@ module Castellan
 
         @running = nil
         result = { running.fills => running.stop }
-        @notes << "only #{running.taken} samples were taken: their shares say little" if running.fills == :flame && running.taken < FEW
+        @notes << "only #{running.taken} samples were taken: their shares are not exact" if running.fills == :flame && running.taken < FEW
         result
       rescue StandardError => error
         @notes << "the #{@depth} profile failed: #{error.class}"

@@ -140,7 +140,7 @@ module Castellan
         models = targets.select { |target| target.scopes.hide_rows? }.map(&:model)
         return if models.empty?
 
-        "#{edge.relationship.name}: it leads to several types, and a default scope or a type of #{models.join(", ")} may hide records"
+        "#{edge.relationship.name}: it has several types, and a default scope or a type of #{models.join(", ")} may hide records"
       end
 
       def read(node, adapter)

@@ -52,7 +52,7 @@ module Castellan
 
       # @return [String] an error message for authors of adapters
       def no_coder(type, key)
-        "#{type}: nothing says how to write #{key.inspect} (no coder, not computed)"
+        "#{type}: #{key.inspect} has neither a coder nor a computed value"
       end
 
       def string(value)

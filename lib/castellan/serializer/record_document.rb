@@ -46,7 +46,7 @@ module Castellan
       end
 
       def explain
-        return "#{@class.record_type}: the records that were given, each asked for what is written" unless relation?
+        return "#{@class.record_type}: the records that were given, each read by its methods" unless relation?
 
         RelationDocument.new(@class, relation, @options).explain
       end

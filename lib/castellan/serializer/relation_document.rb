@@ -66,7 +66,7 @@ module Castellan
         root, *others = @plan.nodes.map(&:definition)
         [root, *others].uniq.each { |definition| Document::DeclarationCheck.of(definition) }
         if others.map(&:type).include?(root.type) # jsonapi-serializer includes primary records again
-          refuse("the include leads to #{root.type} again, which only records show as they should be")
+          refuse("the include reaches #{root.type} again, which only records show as they should be")
         end
         refuse("the conditions of the relation also select the associated records that it loads") if @plan.root.edges.any? && joins_loaded?
         check_records(@plan.nodes.select { |node| reasons(node).any? })
@@ -100,7 +100,7 @@ module Castellan
       # Refuses relations that would load records twice, and ids that are not the
       # primary key, by which records are found.
       def check_records(nodes)
-        refuse("the relation loads what its records lead to") if nodes.any? && loads?
+        refuse("the relation preloads associations of its records") if nodes.any? && loads?
         other = nodes.find { |node| node.definition.id_column != adapter_of(node).primary_key } or return
         refuse("the id of #{other.definition.type}, #{other.definition.id_column}, may be that of several records")
       end

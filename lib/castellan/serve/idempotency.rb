@@ -182,7 +182,7 @@ module Castellan
         else
           return "#{viewer.class.name}:#{viewer.id}" if viewer.respond_to?(:id) && viewer.class.name && !viewer.id.nil?
 
-          wrong("needs a block that tells viewers apart, such as { |viewer| viewer[\"sub\"] }; #{viewer.class} has no id")
+          wrong("needs a block that returns another value for each viewer, such as { |viewer| viewer[\"sub\"] }; #{viewer.class} has no id")
         end
       end
 

@@ -155,8 +155,9 @@ module Castellan
       def secret(key)
         least = SECRETS.values_at(*@algorithms).max
         fits = key.is_a?(String) && key.bytesize >= least && !key.start_with?("-----BEGIN")
-        wrong("key: must be a random String of at least #{least} bytes for #{@algorithms.join(", ")}") unless fits
-        key.dup.freeze
+        return key.dup.freeze if fits
+
+        wrong("key: must be a random String of at least #{least} bytes for #{@algorithms.join(", ")}, as of `openssl rand -hex 64`")
       end
 
       def public_key(key)

@@ -114,7 +114,7 @@ module Castellan
 
         logged << error.class unless known
         reason = error.message.lines.first&.chomp
-        @log.call("castellan: versions are read from the database, because nobody listens to it: #{reason}")
+        @log.call("castellan: versions are read from the database, because no listener is connected to it: #{reason}")
       end
 
       # Changes the generation of all tables, because earlier notifications may be lost.

@@ -180,7 +180,7 @@ module Castellan
 
       def referenced(error)
         pointer = pointer_of(error)
-        return problem(409, "leads to a record that does not exist", "Conflict", pointer) if pointer
+        return problem(409, "refers to a record that does not exist", "Conflict", pointer) if pointer
 
         problem(409, "the record is used by others, or names one that does not exist", "Conflict", nil)
       end

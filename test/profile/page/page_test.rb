@@ -35,6 +35,10 @@ class ProfilePageTest < Minitest::Test
     assert_equal ["'none'"], directives(get("/assets/page.js"))["frame-ancestors"]
   end
 
+  def test_findings_are_labelled_like_those_of_the_command_line
+    assert_equal %w[loaded sent], get("/requests/slow").body.scan(%r{<dt>(\w+)</dt><dd>(?:at|\d+ records at)}).flatten.uniq.sort
+  end
+
   def test_only_get_and_head_are_allowed
     %w[POST PUT PATCH DELETE OPTIONS TRACE].each do |method|
       response = client.request(method, "/castellan")

@@ -36,9 +36,9 @@ module Castellan
         @binaries ||= (columns - secrets).select { |name| @model.columns_hash[name].type == :binary }
       end
 
-      # @return [Array<String>] attributes that clients may write; not the class of single table inheritance
+      # @return [Array<String>] attributes that clients may write; not the class of single table inheritance, and no timestamps
       def writable
-        own = attributes - [@model.inheritance_column]
+        own = attributes - [@model.inheritance_column, *@model.all_timestamp_attributes_in_model]
         own.reject { |name| @model.columns_hash[name].then { |column| column.respond_to?(:virtual?) && column.virtual? } }
       end
 
@@ -125,7 +125,7 @@ module Castellan
         return "is deprecated in the model" if reflection.options[:deprecated]
         return "is polymorphic: name its resources, resource: [PostResource, UserResource]" if reflection.polymorphic?
 
-        own = resource_name(reflection) or return "leads to a class that is not there (#{reflection.class_name})"
+        own = resource_name(reflection) or return "refers to a class that does not exist (#{reflection.class_name})"
         return if resource?(default_name(reflection)) || resource?(own)
 
         "needs #{own}: bin/rails generate castellan:resource #{reflection.klass.name}"
