@@ -399,7 +399,11 @@ module WritesContract
       assert_equal 415, request("POST", "/posts", input: body, "CONTENT_TYPE" => type).status, type.inspect
     end
     assert_equal 406, request("POST", "/posts", input: body, "CONTENT_TYPE" => JSON_API, "HTTP_ACCEPT" => "text/html").status
-    assert_equal 3, journal.rows("SELECT id FROM posts").size
+    { "gzip" => 415, "identity, br" => 415, "Identity" => 201 }.each do |coding, status|
+      response = request("POST", "/posts", input: body, "CONTENT_TYPE" => JSON_API, "HTTP_CONTENT_ENCODING" => coding)
+      assert_equal status, response.status, coding
+    end
+    assert_equal 4, journal.rows("SELECT id FROM posts").size
   end
 
   # --- preconditions (RFC 9110, section 13; RFC 6585)

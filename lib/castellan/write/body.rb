@@ -28,8 +28,9 @@ module Castellan
       # @param env [Hash] Rack's environment
       # @param limit [Integer] bytes
       # @return [Hash] the document
-      # @raise [BadRequest] 413 if the body is longer than `limit`, 400 if it is not a JSON object
+      # @raise [BadRequest] 413 if the body is longer than `limit`, 415 if it is compressed, 400 if it is not a JSON object
       def read(env, limit: LIMIT)
+        refuse_coding(env["HTTP_CONTENT_ENCODING"])
         bytes = bytes_of(env, limit)
         text = ClientText.utf8(bytes) or refuse("the body is not valid UTF-8 text")
         JSON.parse(text, object_class: StrictObject, max_nesting: DEPTH) # for its errors
@@ -50,10 +51,17 @@ module Castellan
         raise BadRequest.new("the body is longer than #{limit} bytes", status: 413, title: "Content too large")
       end
 
+      def refuse_coding(coding)
+        return if coding.nil? || coding.empty? || coding.casecmp?("identity")
+
+        raise BadRequest.new("Content-Encoding: #{ClientText.shown(coding)} is not supported; send the document uncompressed",
+                             status: 415, title: "Unsupported media type", header: "Content-Encoding")
+      end
+
       def refuse(detail)
         raise BadRequest.new(detail, pointer: "", title: "Invalid document")
       end
-      private_class_method :bytes_of, :too_long, :refuse
+      private_class_method :bytes_of, :too_long, :refuse_coding, :refuse
     end
 
     # @return [String] the JSON type of a parsed value, for messages
