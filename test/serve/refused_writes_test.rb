@@ -123,6 +123,19 @@ class ActiveRecordRefusedWritesTest < Minitest::Test
     before_destroy { self.class.where(id: id).delete_all }
   end
 
+  # As `Timeout` does: after the database has begun, or before the caller has the transaction.
+  def test_an_interrupted_begin_leaves_no_transaction_open
+    %i[begin_db_transaction begin_transaction].each do |interrupted|
+      setup
+      connection = Base.connection
+      driver = connection.instance_variable_get(:@raw_connection)
+      connection.define_singleton_method(interrupted) { |**options| super(**options).then { throw :interrupted } }
+      catch(:interrupted) { send_document("PATCH", "/owners/1", type: "owners", id: "1", attributes: { name: "x" }) }
+      assert driver.closed? || !driver.transaction_active?, interrupted
+      assert_equal 0, connection.open_transactions, interrupted
+    end
+  end
+
   def test_a_record_whose_row_a_callback_has_deleted_is_deleted
     twice = Class.new(Castellan::Resource) { [model(Twice), type("twice"), deletable] }
     assert_equal 204, Rack::MockRequest.new(Castellan.app { resource twice }).delete("/twice/1").status
@@ -408,6 +421,14 @@ class PostgresRefusedWritesTest < Minitest::Test
     wanted.each { |values, *rest| assert_equal [422, *rest], post(values), values.inspect }
     assert_equal 0, Event.count
     assert_equal 201, post({ at: "2026-02-28T01:00:00+02:00", name: "five5", fee: "999.99" }).first
+  end
+
+  # Castellan closes the connection if the server does not answer after an interrupt.
+  def test_a_connection_that_was_closed_in_a_write_is_not_used_again
+    post({ name: "one" })
+    Event.before_create { throw :interrupted if name == "lost" && Base.connection.instance_variable_get(:@raw_connection).finish.nil? }
+    catch(:interrupted) { post({ name: "lost" }) }
+    assert_equal 1, Event.count
   end
 
   def test_a_number_that_sequel_cannot_write_is_named

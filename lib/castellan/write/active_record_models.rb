@@ -183,10 +183,11 @@ module Castellan
       end
 
       # Rolls back unless the block returns. ActiveRecord's own `transaction` would commit if `Timeout` leaves
-      # the block by `throw`.
+      # the block by `throw`. A lazy BEGIN that is interrupted would leave its transaction open in the pool.
       def transaction
         connection = self.connection
-        transaction = connection.begin_transaction
+        outer = connection.current_transaction
+        transaction = connection.begin_transaction(_lazy: false)
         finished = false
         result = yield
         finished = true
@@ -197,7 +198,7 @@ module Castellan
         give_up(connection, transaction, error) if finished && transaction && !transaction.state.completed?
         raise
       ensure
-        roll_back(connection, nil) if transaction && !finished && connection.current_transaction.equal?(transaction)
+        roll_back(connection, nil) if outer && !finished && !connection.current_transaction.equal?(outer)
         discard_lost(connection) if connection && !finished && (transaction.nil? || lost?(error))
       end
 
@@ -298,11 +299,13 @@ module Castellan
         error.is_a?(::ActiveRecord::ConnectionFailed) || error.is_a?(::ActiveRecord::ConnectionNotEstablished)
       end
 
-      # If the rollback fails, discards the connection, which ends the transaction.
+      # If the rollback fails, discards the connection, which ends the transaction. For a connection that Castellan has
+      # closed after an interrupt, ActiveRecord raises the driver's error, and would use it again for each SELECT.
       def roll_back(connection, transaction)
         connection.rollback_transaction(transaction)
-      rescue ::ActiveRecord::ActiveRecordError
+      rescue StandardError => error
         connection.throw_away!
+        raise unless error.is_a?(::ActiveRecord::ActiveRecordError) || DatabaseError.kind(error) == :away
       end
     end
   end
