@@ -212,14 +212,27 @@ class ActiveRecordRefusedWritesTest < Minitest::Test
   def test_a_record_that_the_default_scope_hides_is_not_created
     assert_equal [403, nil], account(name: "gone")
     operation = { op: "add", data: { type: "accounts", attributes: { name: "gone" } } }
-    body = JSON.generate("atomic:operations": [operation])
-    assert_equal 403, Rack::MockRequest.new(@accounts).post("/operations", input: body, "CONTENT_TYPE" => OPERATIONS).status
+    assert_equal 403, ask_accounts(:post, "/operations", OPERATIONS, { "atomic:operations": [operation] }).status
     assert_equal 1, Account.unscoped.count
+  end
+
+  def test_a_record_is_not_changed_so_that_the_default_scope_hides_it
+    id = Account.first.id.to_s
+    data = { type: "accounts", id: id, attributes: { name: "gone" } }
+    assert_equal 403, ask_accounts(:patch, "/accounts/#{id}", "application/vnd.api+json", data: data).status
+    operations = { "atomic:operations": [{ op: "update", data: data }] }
+    assert_equal 403, ask_accounts(:post, "/operations", OPERATIONS, operations).status
+    assert_equal [id.to_i], Account.ids
   end
 
   private
 
   def account(values)
+    response = ask_accounts(:post, "/accounts", "application/vnd.api+json", data: { type: "accounts", attributes: { name: "a", **values } })
+    [response.status, JSON.parse(response.body).dig("errors", 0, "source", "pointer")]
+  end
+
+  def ask_accounts(method, path, media_type, body)
     @accounts ||= begin
       accounts = Class.new(Castellan::Resource) do
         model Account
@@ -229,9 +242,7 @@ class ActiveRecordRefusedWritesTest < Minitest::Test
       end
       Castellan.app { [resource(accounts), operations] }
     end
-    body = JSON.generate(data: { type: "accounts", attributes: { name: "a", **values } })
-    response = Rack::MockRequest.new(@accounts).post("/accounts", input: body, "CONTENT_TYPE" => "application/vnd.api+json")
-    [response.status, JSON.parse(response.body).dig("errors", 0, "source", "pointer")]
+    Rack::MockRequest.new(@accounts).request(method.to_s.upcase, path, input: JSON.generate(body), "CONTENT_TYPE" => media_type)
   end
 end
 

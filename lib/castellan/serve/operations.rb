@@ -140,7 +140,7 @@ module Castellan
           refuse("#{pointer}/data/lid", "an operation before has created a #{local.first} with this lid; choose another") if @local[local]
           id = writer.id_of(writer.create(data, "#{pointer}/data"))
           @local[local] = id if local
-          rendered(target, id).tap { |result| raise writer.unseen unless result["data"] }
+          rendered(writer, target, id)
         end
 
         def update(writer, target, operation, pointer)
@@ -151,7 +151,7 @@ module Castellan
           data = { **data.except("lid"), "id" => id } if data.is_a?(Hash) && created.include?([data["type"], data["lid"]])
           id = writer.id_of(writer.update(record, id, data, "#{pointer}/data")) # an attribute may be the id
           created.each { |local| @local[local] = id }
-          rendered(target, id)
+          rendered(writer, target, id)
         end
 
         def relate(writer, target, operation, pointer)
@@ -177,8 +177,8 @@ module Castellan
           writer.find(id, pointer: pointer)
         end
 
-        def rendered(target, id)
-          { "data" => JSON.parse(target.endpoint.result(@env, @viewer, id).to_json)["data"] }
+        def rendered(writer, target, id)
+          { "data" => JSON.parse(target.endpoint.result(@env, @viewer, id).to_json)["data"] || raise(writer.unseen) }
         end
 
         def target_of(operation, pointer)

@@ -38,7 +38,7 @@ module Castellan
       def create(env, viewer, data = primary_data(env))
         id, document = run(viewer) do |writer|
           id = writer.id_of(writer.create(data, "/data"))
-          [id, rendered(env, viewer, id).tap { |one| raise writer.unseen if one.status == 404 }]
+          [id, rendered(writer, env, viewer, id)]
         end
         @endpoint.written(document, 201, "location" => own_link(document) || @endpoint.location(env, id))
       end
@@ -49,7 +49,7 @@ module Castellan
         data = primary_data(env)
         document = run(viewer) do |writer|
           record = found(writer, env, viewer, id)
-          rendered(env, viewer, writer.id_of(writer.update(record, id, data, "/data")))
+          rendered(writer, env, viewer, writer.id_of(writer.update(record, id, data, "/data")))
         end
         @endpoint.written(document, 200)
       end
@@ -152,8 +152,10 @@ module Castellan
       end
 
       # @return [Document] rendered while the transaction is open
-      def rendered(env, viewer, id)
-        @documents.document(env, viewer, id, keeper: nil).tap(&:to_json)
+      # @raise [BadRequest] 403 if the model's default scope hides the record
+      def rendered(writer, env, viewer, id)
+        document = @documents.document(env, viewer, id, keeper: nil).tap(&:to_json)
+        document.status == 404 ? raise(writer.unseen) : document
       end
     end
   end
