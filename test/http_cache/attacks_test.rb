@@ -268,9 +268,9 @@ class HTTPCacheAttacksTest < Minitest::Test
   def test_the_bytes_of_another_key_and_changed_bytes_are_a_miss
     store = Castellan::Store::MemoryStore.new
     world = Castellan::CachedApplication.new(store: store) do |env|
-      [200, { **FRESH, "vary" => env["PATH_INFO"] == "/vary" ? "accept" : "" }, [env["PATH_INFO"], env["HTTP_ACCEPT"].to_s]]
+      [200, { **FRESH, "vary" => env["PATH_INFO"].start_with?("/vary") ? "accept" : "" }, [env["PATH_INFO"], env["HTTP_ACCEPT"].to_s]]
     end
-    requests = [["/a", {}], ["/b", {}], ["/vary", { "Accept" => "x" }], ["/vary", { "Accept" => "y" }]]
+    requests = [["/a", {}], ["/b", {}], ["/vary", { "Accept" => "x" }], ["/vary", { "Accept" => "y" }], ["/vary/b", { "Accept" => "x" }]]
     honest = requests.map { |request| world.get(*request).body }
     kept = (store.instance_variable_get(:@probation).keys + store.instance_variable_get(:@protected).keys).uniq
     real = store.read_multi(kept)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "securerandom"
+require "zlib"
 
 module Castellan
   class HTTPCache
@@ -284,9 +285,9 @@ module Castellan
         Index.new(bytes[INDEX.size, 16], bytes.split("\n", -1).drop(1).map(&:split))
       end
 
-      # The token is unique to this URI. Lengths separate the values unambiguously.
+      # The checksum excludes the index of another URI, which a store may return. Lengths separate the values.
       def place(request, index, names, context: request.context)
-        place = "#{VARIANT}#{index.token}:#{names.join(",")}:#{context.bytesize}:#{context}"
+        place = "#{VARIANT}#{index.token}:#{Zlib.crc32(request.key)}:#{names.join(",")}:#{context.bytesize}:#{context}"
         Vary.signature(names, request.original).each do |value|
           place << (value ? ":#{value.bytesize}:#{value}" : ":-")
         end
