@@ -17,6 +17,9 @@ module Castellan
   #
   # See RFC 9110 and JSON:API 1.1.
   module HTTP
+    # The body of a 304 and of the response to HEAD. Not an Array: Puma would send "content-length: 0", but there
+    # that field has the length of the content (RFC 9110 §8.6).
+    NOTHING = [].freeze.each.freeze
   end
 end
 

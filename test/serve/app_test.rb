@@ -283,6 +283,23 @@ module AppContract
     end
   end
 
+  # With an Array, Puma would send "content-length: 0": RFC 9110 §8.6.
+  def test_the_body_of_a_304_and_of_the_response_to_head_is_no_array
+    models = library.models
+    app = Castellan.app do
+      openapi title: "Library", version: "1"
+      %w[Article Author Comment Tag Stamp].each { |name| resource models.const_get("#{name}Resource") }
+    end
+    %w[/articles /articles/1 /articles/1/author /articles/1/relationships/author /openapi.json].each do |path|
+      ask = ->(method, fields = {}) { app.call(Rack::MockRequest.env_for(path, method: method, **fields)) }
+      status, headers, = ask["GET"]
+      not_modified = ask["GET", { "HTTP_IF_NONE_MATCH" => headers["etag"] }]
+      head = ask["HEAD"]
+      assert_equal [200, 200, 304], [status, head.first, not_modified.first], path
+      assert_equal [[], false] * 2, [head, not_modified].flat_map { |answer| [answer.last.to_a, answer.last.respond_to?(:to_ary)] }, path
+    end
+  end
+
   def test_a_change_changes_the_etag
     before = get("/articles/1").first["etag"]
     library.run("UPDATE authors SET name = 'Barbara' WHERE id = 2")

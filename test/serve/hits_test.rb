@@ -204,6 +204,8 @@ class HitsTest < Minitest::Test
         assert_equal expected, get("letters", "HTTP_ACCEPT_ENCODING" => coding)
         status, headers, body = get("letters", "HTTP_ACCEPT_ENCODING" => coding, "HTTP_IF_NONE_MATCH" => expected[1]["etag"])
         assert_equal [304, %w[etag vary cache-control], ""], [status, headers.keys, body]
+        fields = { "HTTP_ACCEPT_ENCODING" => coding, "HTTP_IF_NONE_MATCH" => headers["etag"] }
+        refute_respond_to @app.call(env("letters", 1, fields)).last, :to_ary
       end
     end
   end

@@ -5,14 +5,11 @@ module Castellan
     # Builds Rack responses from stored ones, and adds a cache's fields to the application's.
     class Reply
       LARGEST_AGE = 2**31 # RFC 9111 §1.2.2
-      # Not an Array: Puma would send "content-length: 0", but in a 304 and in the response to HEAD that field has
-      # the length of the content (RFC 9110 §8.6).
-      NOTHING = [].freeze.each.freeze
       # Members of Cache-Status => outcomes of {Cache::Events}; the first match counts
       KINDS = { /\Ahit; ttl=-/ => :stale, /\Ahit/ => :hit, /fwd=(?:bypass|method)/ => :pass,
                 /collapsed/ => :wait, /fwd-status=304/ => :refresh, /fwd-status=5|detail=error/ => :error,
                 // => :miss }.freeze
-      private_constant :LARGEST_AGE, :NOTHING, :KINDS
+      private_constant :LARGEST_AGE, :KINDS
 
       # @param options [CacheOptions]
       def initialize(options)
@@ -36,7 +33,7 @@ module Castellan
         fields["age"] = (seconds > LARGEST_AGE ? LARGEST_AGE : seconds.to_i).to_s if age
         fields.merge!(unmodified ? more.except(*HeaderFields::OF_CONTENT) : more) if more
         fields["set-cookie"] = fields["set-cookie"].dup if fields["set-cookie"].is_a?(Array) # sessions append theirs
-        status, content = unmodified ? [304, NOTHING] : selected(request, stored, fields)
+        status, content = unmodified ? [304, HTTP::NOTHING] : selected(request, stored, fields)
         outcome = "#{outcome}; fwd-status=#{forwarded}" if forwarded && forwarded != status
         note(fields, request, outcome || "hit; ttl=#{(stored.lifetime - seconds).floor}")
         [status, fields, content]
@@ -78,7 +75,7 @@ module Castellan
       # Ranges apply only to a GET whose response is 200 (RFC 9110 §14.2).
       # @return [Array(Integer, Array<String>)] status and body
       def selected(request, stored, fields)
-        return [stored.status, NOTHING] if request.head?
+        return [stored.status, HTTP::NOTHING] if request.head?
 
         status, content = part(request.original, stored, fields) || [stored.status, stored.content]
         [status, content.empty? ? [] : [content]]

@@ -118,7 +118,7 @@ module Castellan
         return kept if kept
 
         response = @pages&.wanted?(env) ? @pages.call(env, self, @frame.prefix(env)) { |asked| answered(asked) } : answered(env)
-        response[2] = [] if env["REQUEST_METHOD"] == "HEAD"
+        response[2] = HTTP::NOTHING if env["REQUEST_METHOD"] == "HEAD"
         response
       rescue StandardError => error
         failed(env, error)

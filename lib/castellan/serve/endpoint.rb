@@ -178,7 +178,7 @@ module Castellan
       # @return [Array] Rack's response with status 304
       def self.not_modified(headers)
         Cache::Events.publish(:validator, :hit, Clock.monotonic_ns) if Cache::Events.wanted?
-        [304, headers, []]
+        [304, headers, HTTP::NOTHING]
       end
 
       # Responds to a request that has changed a record.

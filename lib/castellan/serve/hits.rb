@@ -66,7 +66,7 @@ module Castellan
 
       # Header fields of responses in one coding: `validators` of a 304, `all` of a 200 without Content-Length.
       Fields = Struct.new(:coding, :etag, :validators, :all) do
-        def not_modified(tag = etag) = [304, validators.merge("etag" => tag), []]
+        def not_modified(tag = etag) = [304, validators.merge("etag" => tag), HTTP::NOTHING]
 
         def response(bytes, tag = etag)
           [200, all.merge("etag" => tag, "content-length" => bytes.bytesize.to_s), Endpoint::Body.of(bytes)]

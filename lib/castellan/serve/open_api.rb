@@ -66,7 +66,8 @@ module Castellan
         etag = %("#{Digest::SHA256.hexdigest(body)[0, 32]}")
         headers = { "etag" => etag, "cache-control" => authenticated ? "private, no-cache" : "public, no-cache" }
         headers["vary"] = "authorization" if authenticated
-        return [304, headers, []] if HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) == :not_modified
+        decision = HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag)
+        return [304, headers, HTTP::NOTHING] if decision == :not_modified
 
         [200, headers.merge("content-type" => "application/json", "content-length" => body.bytesize.to_s), [body]]
       end

@@ -85,7 +85,8 @@ module Castellan
         body = JSON.generate(document)
         etag = Document::Rendering.digest(body)
         headers = { "etag" => etag, **@endpoint.policy }
-        return [304, headers, []] if HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) == :not_modified
+        decision = HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag)
+        return [304, headers, HTTP::NOTHING] if decision == :not_modified
 
         [200, headers.merge("content-type" => type, "content-length" => body.bytesize.to_s), [body]]
       end
