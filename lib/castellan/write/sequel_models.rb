@@ -6,7 +6,7 @@ module Castellan
     class SequelModels
       # PostgreSQL's types that Sequel does not name, or names only with an extension.
       CHECKED = { "uuid" => :uuid, "hstore" => :hstore }.freeze
-      # The methods of the extension pg_json that make a JSON value of a scalar.
+      # The methods of the extension pg_json that make a JSON value of a text.
       WRAPPERS = { json: :pg_json_wrap, jsonb: :pg_jsonb_wrap }.freeze
       # Errors of the plugin nested_attributes for values that do not fit.
       REFUSED = %w[Sequel::Error Sequel::MassAssignmentRestriction Sequel::InvalidValue].freeze
@@ -86,13 +86,13 @@ module Castellan
       def value_of(name, value)
         return value.to_sym if value.is_a?(String) && names_of(name)
 
-        value.is_a?(String) && !serialized?(name) ? json_scalar(model.db_schema&.dig(name.to_sym, :type), value) : value
+        value.is_a?(String) && !serialized?(name) ? json_text(model.db_schema&.dig(name.to_sym, :type), value) : value
       end
 
-      # PostgreSQL refuses an UPDATE that names a generated column.
+      # Writes the changed columns only: others may be generated, hold values that Ruby cannot hold (a JSON number of
+      # 20 digits), or have been counted by a trigger or a hook since the record was read.
       def save(record)
-        wrap_scalars(record) unless record.new?
-        saved = record.save(raise_on_failure: false, changed: generated?) ? true : false
+        saved = record.save(raise_on_failure: false, changed: true) ? true : false
         members = record.instance_variable_defined?(:@castellan_members) && record.remove_instance_variable(:@castellan_members)
         members.each { |name, others| link(record, name, others) } if saved && members
         saved
@@ -243,26 +243,9 @@ module Castellan
         model.respond_to?(:serialization_map) && model.serialization_map.key?(name.to_sym)
       end
 
-      # Sequel saves all columns, and would write a number that it has read from a JSON column as a number.
-      def wrap_scalars(record)
-        model.db_schema&.each do |name, column|
-          next unless WRAPPERS.key?(column[:type]) && record.values.key?(name) && !serialized?(name)
-
-          record.values[name] = json_scalar(column[:type], record.values[name])
-        end
-      end
-
-      def json_scalar(type, value)
+      def json_text(type, text)
         wrapper = WRAPPERS[type] if ::Sequel.respond_to?(:pg_json_wrap) && model.db.database_type == :postgres
-        case value
-        when String, Integer, Float, true, false then wrapper ? ::Sequel.public_send(wrapper, value) : value
-        else value
-        end
-      end
-
-      # @return [Boolean] whether a column is computed by the database
-      def generated?
-        model.db_schema&.any? { |_, column| column[:generated] } || false
+        wrapper ? ::Sequel.public_send(wrapper, text) : text
       end
 
       def link(record, association, others)
