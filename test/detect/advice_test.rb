@@ -99,6 +99,20 @@ class DetectAdviceTest < Minitest::Test
     assert_predicate Castellan::Doctor.try(finding, &work), :accepted?
   end
 
+  class Reply < World::Base
+    self.table_name = "advice_nodes"
+    self.inheritance_column = nil
+    belongs_to :parent, class_name: "DetectAdviceTest::Reply", optional: true
+    belongs_to :author, class_name: "ActiveRecordWorld::User", optional: true
+  end
+
+  def test_associations_of_records_of_the_same_model_are_preloaded_below_the_association_that_the_line_names
+    findings = Castellan::Detect.watch { Reply.where.not(parent_id: nil).each { |reply| reply.parent.author&.name } }
+    findings.each { |finding| assert_includes finding.fix, "add .preload(parent: :author) where the replies are loaded" }
+    assert_equal %w[DetectAdviceTest::Reply#parent DetectAdviceTest::Reply#author], findings.map(&:association)
+    assert_equal 3, statements { Reply.where.not(parent_id: nil).preload(parent: :author).each { |reply| reply.parent.author&.name } }
+  end
+
   class Attached < Holder
     has_one :file, class_name: "DetectAdviceTest::AttachedFile", foreign_key: :record_id
   end
@@ -146,6 +160,13 @@ class DetectAdviceTest < Minitest::Test
     assert_equal "DetectAdviceTest::Holder#tokens", finding.association
     finding = only { Holder.all.each { |holder| holder.secret_tokens.exists? } }
     assert_equal "DetectAdviceTest::Holder#secret_tokens", finding.association
+  end
+
+  def test_a_line_that_reads_by_two_conditions_has_no_fix_for_one_of_them
+    tokens = ->(holder) { holder.tokens.find_by(secret: "none") || holder.tokens.find_by(secret: "neither") }
+    assert_includes only { Holder.all.each(&tokens) }.fix_refused, "differ in secret"
+    counts = ->(holder) { [holder.tokens.where(secret: "x").count, holder.tokens.where(secret: "y").count] }
+    assert_includes only { Holder.all.each(&counts) }.fix_refused, "differ in secret"
   end
 
   def test_a_name_that_is_taken_is_not_proposed
@@ -294,6 +315,18 @@ class DetectAdviceTest < Minitest::Test
     users = World::User.all.each_entry
     finding = only { 3.times { users.next.posts.to_a } }
     assert_includes finding.fix_refused, "no line of the application was running"
+  end
+
+  def test_inserts_that_the_database_rejected_have_no_automatic_fix
+    insert = lambda do |id|
+      World::Tag.transaction(requires_new: true) { World::Tag.create!(id: id, name: "advice") }
+    rescue ActiveRecord::RecordNotUnique
+      nil
+    end
+    World::Base.transaction do
+      assert_includes only { [9_001, 9_002, 9_001, 9_003].each(&insert) }.fix_refused, "several rows"
+      raise ActiveRecord::Rollback
+    end
   end
 
   def test_inserts_with_a_conflict_clause_have_no_automatic_fix

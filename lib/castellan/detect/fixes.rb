@@ -93,13 +93,14 @@ module Castellan
         Preload.merge(*(first + others).map { |other| alone(other).preload })
       end
 
-      # `insert_all!` raises on duplicates, like INSERT; there is no general counterpart of a conflict clause.
+      # `insert_all!` raises on duplicates, like INSERT; there is no general counterpart of a conflict clause or a rescue.
       def insert(one)
         shape = one.group.shape
         return Fix.none("a SELECT gives the rows: let one SELECT choose them all") if shape.copies?
 
         model = shape.model_at(one.site)
-        return Fix.none("write several rows in one statement") unless model && shape.verb == "insert" && !shape.conflict?
+        plain = shape.verb == "insert" && !shape.conflict? && !one.group.rejected?
+        return Fix.none("write several rows in one statement") unless model && plain
 
         Fix.new(text: "write once, after the loop at #{CallSite.location(one.site)}: #{shape.library.insert_many(model)} " \
                       "(callbacks and validations do not run)")

@@ -34,7 +34,7 @@ module Castellan
         @site = @started_ns = @ended_ns = @least_ns = @least_objects = nil
         @next_look = 1
         @digests = {}
-        @settled = @refused = @several = false
+        @settled = @refused = @rejected = @several = false
       end
 
       # Whether the group belongs to this association; nil and nil stand for no association.
@@ -50,6 +50,9 @@ module Castellan
 
       def several? = @several
 
+      # Whether the database rejected one of the statements.
+      def rejected? = @rejected
+
       # Counts a statement. Once enough different values were seen, the values are no longer compared.
       # @param started_ns [Integer] monotonic
       # @param refused [Boolean] whether the database rejected it; the next accepted statement replaces it
@@ -59,6 +62,7 @@ module Castellan
         @total_ns += duration_ns
         @ended_ns = started_ns + duration_ns
         if refused || @refused
+          @rejected = true
           replaces = @refused && !refused
           @refused = refused
           return false if replaces
@@ -146,6 +150,7 @@ module Castellan
         @pieces = @pieces.merge(other.pieces) if @pieces && other.pieces
         @stack ||= other.stack
         @several ||= other.several?
+        @rejected ||= other.rejected?
         @started_ns, @ended_ns = [[@started_ns, other.started_ns].compact.min, [@ended_ns, other.ended_ns].compact.max]
         @order = [@order, other.order].min
       end

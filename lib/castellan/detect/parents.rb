@@ -40,10 +40,10 @@ module Castellan
         return if depth > DEEPEST
 
         load, node = load_before(owner, group, name)
-        return through_group(owner, group, depth) || joined(owner, group) || streamed(owner, group) if load.nil?
+        return through_group(owner, group, name, depth) || joined(owner, group) || streamed(owner, group) if load.nil?
         return preloaded(node) if node&.path&.any?
 
-        (load.times > 1 && through_group(owner, group, depth)) || here(load, owner, group)
+        through_group(owner, group, name, depth, named: load.times == 1) || here(load, owner, group)
       end
 
       private
@@ -143,13 +143,21 @@ module Castellan
       end
 
       # If a repeated association, whose statements began earlier, loaded the owners, continues with its parent.
-      def through_group(owner, group, depth)
-        walk, link = walks.find do |other, link|
-          !other.equal?(group) && !group.before?(other) && other.count > 1 && leads_to?(link, other, owner) && !other.owner.equal?(owner)
-        end
+      # @param named [Boolean] whether the line must name it
+      def through_group(owner, group, name, depth, named: false)
+        walk, link = walk_above(owner, group, name, named)
         parent = walk && of(walk.owner, walk, depth: depth + 1) or return
 
         parent.dup.tap { |further| further.path = [*parent.path, link.name] }
+      end
+
+      # Prefers the association that the line names: `comment.parent.author`. Only this can be one of the same model.
+      def walk_above(owner, group, name, named)
+        found = walks.select do |other, link|
+          !other.equal?(group) && !group.before?(other) && other.count > 1 && leads_to?(link, other, owner)
+        end
+        found.find { |other, _link| Source.at(group.busiest).reads_below?(name, other.association) } ||
+          (found.find { |other, _link| !other.owner.equal?(owner) } unless named)
       end
 
       # A polymorphic association has no target class, but its queries name the table.

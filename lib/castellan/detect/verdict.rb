@@ -15,6 +15,9 @@ module Castellan
         # The statements that the finding counts: the group's own, or those that the query cache answered.
         def counted = kind == :cached_repeat ? group.answers : group
         def count = counted.count
+
+        # The columns, besides the association's keys, that the statements compare with different values.
+        def mixed = group.pieces && link ? (group.pieces.varying & group.shape.equal) - [*link.keys, link.type] : []
       end
 
       def initialize(tally, repeats: 2, min_ns: 0)

@@ -71,6 +71,7 @@ module Castellan
           elsif of_record? then "the conditions at #{at} may differ from record to record"
           elsif code.nil? && @shape.grouped? then "each statement groups its rows: query once, grouped by #{column} as well"
           elsif incomplete? then "#{at} does not show all of its conditions"
+          elsif @one.mixed.any? then "the queries of #{@one.link} at #{at} differ in #{@one.mixed.join(" and ")}"
           end
         end
 

@@ -88,7 +88,8 @@ module Castellan
 
         # Whether the line reads one record of the association, with the same conditions for all owners.
         def scoped?
-          @chain && ONE.include?(@chain.finder&.name) && @shape.single? && @link.through.nil? && !@link.composite? && @chain.constant?
+          @chain && ONE.include?(@chain.finder&.name) && @shape.single? && @link.through.nil? && !@link.composite? &&
+            @chain.constant? && @one.mixed.empty?
         end
 
         # @return [Fix, nil] nil if the line does not show the conditions of the statement
