@@ -30,7 +30,7 @@ class DiagnosisTest < Minitest::Test
     assert_includes report, "duration    7,795 ms (the median of 3 warm runs), of which SQL 373 ms in 1,139 queries"
     assert_includes report, "allocated   744,989 objects, 60.0 MB"
     assert_includes report, "retained    1 object, 120 B"
-    assert_includes report, "rows        users 1,000"
+    assert_includes report, "table rows  users 1,000"
     assert_operator report.lines.map(&:size).max, :<, 140
   end
 

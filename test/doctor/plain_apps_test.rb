@@ -42,7 +42,7 @@ class PlainAppsTest < Minitest::Test
       run = app.doctor("--get", "/books")
       assert_equal 0, run.status, run.err
       assert_match(/\ASinatra 4\.[\d.]+ in production, from app\.rb\ndatabase: sqlite \(books\.sqlite3\), Sequel\n/, run.out)
-      assert_includes run.out, "rows        authors 3, books 12"
+      assert_includes run.out, "table rows  authors 3, books 12"
       assert_match(/^1\. \d+ queries, [\d.]+ ms: the same query for each record \(N\+1\)$/, run.out)
       assert_match(/^   loaded  12 records at app\.rb:\d+$/, run.out)
       assert_match(/^   fix     add \.eager\(:author\) where the books are loaded: app\.rb:\d+$/, run.out)

@@ -152,7 +152,7 @@ class RailsApiTest < Minitest::Test
     assert_match(/\ARails 7\.2[.\d]+ in production, from config\.ru\n/, run.out)
     assert_match(%r{^database: sqlite3 \(\S*storage/production\.sqlite3\), ActiveRecord$}, run.out)
     assert_includes run.out, "held back: jobs of ActiveJob are dropped; mail is not delivered; jobs of Sidekiq are dropped"
-    assert_includes run.out, "rows        authors 3, books 20"
+    assert_includes run.out, "table rows  authors 3, books 20"
     assert_match(/^  retained    \d+ objects?, /, run.out)
     assert_includes run.out, "   fix     add .preload(:author) where the books are loaded: app/controllers/books_controller.rb:4"
     assert_match(/^   tried   4 → 2 queries, .*; the same bytes$/, run.out)

@@ -73,7 +73,7 @@ module Castellan
          line("allocated", "#{Figures.counted(@measurement.allocated_objects, "object")}#{bytes}"),
          *(line("retained", retained) if @measurement.retained_objects),
          line("response", Figures.counted(@measurement.response_bytes, "byte")),
-         *(line("rows", @rows.map { |table, rows| "#{table} #{Figures.count(rows)}" }.join(", ")) if @rows.any?)]
+         *(line("table rows", @rows.map { |table, rows| "#{table} #{Figures.count(rows)}" }.join(", ")) if @rows.any?)]
       end
 
       def bytes
