@@ -214,7 +214,7 @@ class ContractTest < Minitest::Test
   end
 
   def test_active_record_ends_a_transaction_in_these_methods
-    required = %i[begin_transaction commit_transaction rollback_transaction current_transaction throw_away!]
+    required = %i[begin_transaction commit_transaction rollback_transaction current_transaction open_transactions throw_away!]
     assert_empty(required.reject { |name| ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(name) })
     begins = ActiveRecord::ConnectionAdapters::TransactionManager.instance_method(:begin_transaction)
     assert_includes begins.parameters, %i[key _lazy]

@@ -103,6 +103,7 @@ class DetectAdviceTest < Minitest::Test
     self.table_name = "advice_nodes"
     self.inheritance_column = nil
     belongs_to :parent, class_name: "DetectAdviceTest::Reply", optional: true
+    %i[replies answers].each { |name| has_many name, class_name: "DetectAdviceTest::Reply", foreign_key: :parent_id, inverse_of: false }
     belongs_to :author, class_name: "ActiveRecordWorld::User", optional: true
   end
 
@@ -111,6 +112,13 @@ class DetectAdviceTest < Minitest::Test
     findings.each { |finding| assert_includes finding.fix, "add .preload(parent: :author) where the replies are loaded" }
     assert_equal %w[DetectAdviceTest::Reply#parent DetectAdviceTest::Reply#author], findings.map(&:association)
     assert_equal 3, statements { Reply.where.not(parent_id: nil).preload(parent: :author).each { |reply| reply.parent.author&.name } }
+  end
+
+  def test_a_preload_is_nested_below_the_nearest_of_several_associations_to_the_same_model
+    replies = Reply.where.not(parent_id: [nil, 1])
+    findings = Castellan::Detect.watch { replies.each { |reply| reply.parent.replies.each { |one| one.answers.to_a } } }
+    assert_equal %w[answers parent replies], findings.map { |one| one.association[/\w+\z/] }.sort
+    findings.each { |one| assert_includes one.fix, "add .preload(parent: { replies: :answers }) where the replies are loaded" }
   end
 
   class Attached < Holder
@@ -167,6 +175,40 @@ class DetectAdviceTest < Minitest::Test
     assert_includes only { Holder.all.each(&tokens) }.fix_refused, "differ in secret"
     counts = ->(holder) { [holder.tokens.where(secret: "x").count, holder.tokens.where(secret: "y").count] }
     assert_includes only { Holder.all.each(&counts) }.fix_refused, "differ in secret"
+    of = ->(holder, secret) { World::Token.where(user_id: holder.id, secret: secret) }
+    assert_nil only { Holder.all.each { |holder| of.call(holder, "x").count + of.call(holder, "y").count } }.fix
+    by_key = ->(id) { World::Token.where(user_id: id, secret: "x").count + World::Token.where(user_id: id, secret: "y").count }
+    assert_includes only { Holder.ids.each(&by_key) }.fix_refused, "secret"
+  end
+
+  def test_a_line_with_one_condition_has_a_fix_although_another_line_reads_by_another
+    finding = only do
+      Holder.all.each { |holder| holder.tokens.find_by(secret: "none") }
+      Holder.limit(3).each { |holder| holder.tokens.find_by(secret: "other") }
+    end
+    assert_includes finding.fix, 'has_one :chosen_token, -> { where(secret: "none") }, '
+    finding = only do
+      Holder.all.each { |holder| holder.tokens.where(secret: "none").count }
+      Holder.first.tokens.where(secret: "x").count
+    end
+    assert_includes finding.fix, '.where(user_id: values).where(secret: "none").group(:user_id).count'
+  end
+
+  class Newest < Holder
+    has_one :newest_token, -> { order(id: :desc).limit(1) }, class_name: "ActiveRecordWorld::Token", foreign_key: :user_id
+  end
+
+  def test_a_has_one_with_a_limit_is_not_proposed
+    finding = only { Newest.all.map { |user| user.tokens.order(id: :desc).first } }
+    assert_includes finding.fix, "token, -> { order(id: :desc) }, "
+  end
+
+  def test_an_association_that_cannot_be_preloaded_is_not_proposed
+    leaf = Leaf.one_to_one(:blue_leaf, class: Leaf, key: :parent_id, allow_eager: false) { |leaves| leaves.where(color: "blue").order(:id) }
+    finding = only { Leaf.all.each { |one| one.leaves_dataset.where(color: "blue").order(:id).first } }
+    assert_includes finding.fix, "declare in DetectAdviceTest::Leaf: one_to_one("
+  ensure
+    Leaf.association_reflections.delete(leaf[:name])
   end
 
   def test_a_name_that_is_taken_is_not_proposed

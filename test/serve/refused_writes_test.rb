@@ -136,6 +136,20 @@ class ActiveRecordRefusedWritesTest < Minitest::Test
     end
   end
 
+  # A callback that changes the connection ends the transaction of the caller, too.
+  def test_a_lost_transaction_of_the_caller_does_not_replace_the_error
+    Base.connection.begin_transaction(_lazy: false)
+    models = Castellan::Write::ActiveRecordModels.new(Owner)
+    error = assert_raises(StandardError) { models.transaction { Base.connection.disconnect! || raise(ArgumentError, "the reason") } }
+    assert_equal "the reason", error.message
+  end
+
+  def test_a_transaction_that_a_callback_leaves_open_is_rolled_back
+    models = Castellan::Write::ActiveRecordModels.new(Owner)
+    assert_raises(ArgumentError) { models.transaction { Base.connection.begin_transaction && raise(ArgumentError) } }
+    assert_equal 0, Base.connection.open_transactions
+  end
+
   def test_a_record_whose_row_a_callback_has_deleted_is_deleted
     twice = Class.new(Castellan::Resource) { [model(Twice), type("twice"), deletable] }
     assert_equal 204, Rack::MockRequest.new(Castellan.app { resource twice }).delete("/twice/1").status

@@ -156,7 +156,8 @@ module Castellan
         found = walks.select do |other, link|
           !other.equal?(group) && !group.before?(other) && other.count > 1 && leads_to?(link, other, owner)
         end
-        found.find { |other, _link| Source.at(group.busiest).reads_below?(name, other.association) } ||
+        nearest = Source.at(group.busiest).nearest_above(name, found.map { |other, _link| other.association })
+        found.find { |other, _link| other.association == nearest } ||
           (found.find { |other, _link| !other.owner.equal?(owner) } unless named)
       end
 

@@ -30,14 +30,15 @@ module Castellan
           end
         end
 
-        # Finds an association that loads one record with the same SQL, values included.
+        # Finds an association that loads one record with the same SQL, values included, and can be preloaded.
         # @param code [String] "where(on_behalf: false).order(id: :desc)", on the records of `link`
         # @return [ModelAssociation, nil]
         def declared_one(link, code)
           models = Detect.models(link.model)
           wanted = first_sql(models.relation(link)&.instance_eval(code, __FILE__, __LINE__)) or return
           models.links(link.model).find do |other|
-            other.to == :one && other.target == link.target && first_sql(models.relation(other)) == wanted
+            other.to == :one && other.target == link.target && first_sql(models.relation(other)) == wanted &&
+              !models.limited?(other) && models.preloads?(other)
           end
         rescue StandardError, ScriptError
           nil

@@ -102,11 +102,15 @@ module Castellan
 
       # @return [Boolean] whether the line calls it on the association's result or in its block:
       #   `node.parent.author`
-      def reads_below?(name, association)
-        calls.select { |call| call.name == name && call.receiver }.any? do |call|
+      def reads_below?(name, association) = !nearest_above(name, [association]).nil?
+
+      # @return [Symbol, nil] the association on whose result the line calls it: `:children` in
+      #   `node.parent.children.each { |child| child.author }`
+      def nearest_above(name, associations)
+        calls.select { |call| call.name == name && call.receiver }.filter_map { |call|
           block = call.ancestors.find { |node| node.kind == :block } if call.receiver.kind == :local
-          (block ? block.parent : call.receiver).chain.any? { |one| one.name == association }
-        end
+          (block ? block.parent : call.receiver).chain.map(&:name).reverse.find { |one| associations.include?(one) }
+        }.first
       end
 
       private

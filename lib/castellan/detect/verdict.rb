@@ -16,8 +16,22 @@ module Castellan
         def counted = kind == :cached_repeat ? group.answers : group
         def count = counted.count
 
-        # The columns, besides the association's keys, that the statements compare with different values.
-        def mixed = group.pieces && link ? (group.pieces.varying & group.shape.equal) - [*link.keys, link.type] : []
+        # The columns, besides the association's keys, that the queries of the line compare with different values. If the
+        # line has one query, other lines sent the other values.
+        def mixed
+          group.pieces && link && several? ? (group.pieces.varying & group.shape.equal) - [*link.keys, link.type] : []
+        end
+
+        private
+
+        def several?
+          names = [link.name, :"#{link.name}_dataset"]
+          Source.at(site).calls.count { |call|
+            call.line == CallSite.line(site) && (names.include?(call.name) || target?(call.receiver))
+          } > 1
+        end
+
+        def target?(node) = node&.kind == :constant && node.text[/\w+\z/] == link.target.to_s[/\w+\z/]
       end
 
       def initialize(tally, repeats: 2, min_ns: 0)

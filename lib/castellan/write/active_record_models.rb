@@ -186,7 +186,7 @@ module Castellan
       # the block by `throw`. A lazy BEGIN that is interrupted would leave its transaction open in the pool.
       def transaction
         connection = self.connection
-        outer = connection.current_transaction
+        outer = connection.open_transactions
         transaction = connection.begin_transaction(_lazy: false)
         finished = false
         result = yield
@@ -198,7 +198,7 @@ module Castellan
         give_up(connection, transaction, error) if finished && transaction && !transaction.state.completed?
         raise
       ensure
-        roll_back(connection, nil) if outer && !finished && !connection.current_transaction.equal?(outer)
+        (roll_back(connection, nil) while connection.open_transactions > outer) if outer && !finished
         discard_lost(connection) if connection && !finished && (transaction.nil? || lost?(error))
       end
 
