@@ -47,10 +47,13 @@ module Castellan
       current&.any? ? current.any? { |scope| scope&.empty_scope? } : false
     end
 
-    # @return [Hash{String => Array<String>}] the columns that blocks of `scoping(all_queries: true)` compare, by model
+    # @return [Hash{String => Array}] the columns that blocks of `scoping(all_queries: true)` compare or `unscope`, by model
     def scoped_columns
       found = ::ActiveSupport::IsolatedExecutionState.context.active_support_execution_state[SCOPES]
-      found.instance_variable_get(:@global_current_scope).compact.transform_values { |scope| scope.where_values_hash.keys }
+      found.instance_variable_get(:@global_current_scope).compact.transform_values do |scope|
+        compared = scope.where_clause.extract_attributes # of where_values_hash only those of `=` and IN
+        compared.grep(::Arel::Attribute).map { |attribute| attribute.name.to_s }.uniq + scope.unscope_values
+      end
     end
 
     # ActiveRecord also remembers the first search path of a connection, for example when it prepares a statement.

@@ -45,8 +45,8 @@ class CurlCommandTest < Minitest::Test
   end
 
   def test_the_rest_of_a_shell_line_is_left_out
-    ends = ["| jq .", "|jq '.data | length'", "> out.json", ">out.json", "2>/dev/null | less", "; echo 'done'", "&& echo", "&",
-            "\\\n  | jq ."]
+    ends = ["| jq .", "|jq '.data | length'", "> out.json", ">out.json", "2>/dev/null | less", "; echo 'done'", "&& echo", "&", "& jq .",
+            "&> out.json", "\\\n  | jq ."]
     ends.each do |rest|
       request = parse("curl 'localhost:3000/x?a=1;2&&3' -H 'A: b | c > d; && e' #{rest}")
       assert_equal ["/x?a=1;2&&3", { "A" => "b | c > d; && e" }], [request.path, request.headers], rest

@@ -203,6 +203,25 @@ class IdempotencyInMemoryTest < Minitest::Test
     assert_includes err, "was not kept: gone"
   end
 
+  # A store deletes the value before one that is too large for it.
+  def test_a_repeated_request_is_never_performed_while_a_large_response_is_refused
+    during = []
+    repeat = nil
+    repeating = Class.new(SimpleDelegator) do
+      define_method(:write_multi) do |entries, **options|
+        written = super(entries, **options)
+        (repeat, again = nil, repeat) && again&.call if written.empty?
+        written
+      end
+    end
+    @app = build(repeating.new(Castellan::Store::MemoryStore.new(max_bytesize: 160_000)))
+    long = { type: "tags", attributes: { name: "x" * 30_000 } }
+    repeat = -> { during << post(long).status }
+    assert_equal [201, 409], [post(long).status, post(long).status]
+    assert_equal [409], during
+    assert_equal 1, count
+  end
+
   def test_a_store_that_fails_when_the_response_is_read_is_503
     post(TAG)
     @app = build(Class.new(SimpleDelegator) { def read_multi(*) = raise(Castellan::StoreError, "gone") }.new(@store))

@@ -239,6 +239,24 @@ class ActiveRecordRefusedWritesTest < Minitest::Test
     assert_equal [id.to_i], Account.ids
   end
 
+  def test_a_relationship_is_not_changed_so_that_the_default_scope_hides_its_record
+    kept = Class.new(Base) do
+      self.table_name = Note.table_name
+      default_scope { where.not(owner_id: nil) }
+      belongs_to :owner, anonymous_class: Owner, optional: true
+      def self.name = "Kept"
+    end
+    id = kept.create!(name: "kept", owner_id: 1).id.to_s
+    owners = Class.new(Castellan::Resource) { [model(Owner), type("owners")] }
+    notes = Class.new(Castellan::Resource) { [model(kept), type("notes"), belongs_to(:owner, resource: owners), writable(:owner)] }
+    client = Rack::MockRequest.new(Castellan.app { [resource(notes), operations] })
+    fields = { input: JSON.generate(data: nil), "CONTENT_TYPE" => "application/vnd.api+json" }
+    assert_equal 403, client.patch("/notes/#{id}/relationships/owner", **fields).status
+    operation = { op: "update", ref: { type: "notes", id: id, relationship: "owner" }, data: nil }
+    fields = { input: JSON.generate("atomic:operations": [operation]), "CONTENT_TYPE" => OPERATIONS }
+    assert_equal [403, [1]], [client.post("/operations", **fields).status, kept.unscoped.where(id: id).pluck(:owner_id)]
+  end
+
   private
 
   def account(values)

@@ -37,8 +37,7 @@ module Castellan
           models = Detect.models(link.model)
           wanted = first_sql(models.relation(link)&.instance_eval(code, __FILE__, __LINE__)) or return
           models.links(link.model).find do |other|
-            other.to == :one && other.target == link.target && first_sql(models.relation(other)) == wanted &&
-              !models.limited?(other) && models.preloads?(other)
+            other.to == :one && other.target == link.target && preloaded?(models, other) && first_sql(models.relation(other)) == wanted
           end
         rescue StandardError, ScriptError
           nil
@@ -53,6 +52,13 @@ module Castellan
         def columns(link) = link.target ? declared(link)&.columns.to_a : []
 
         private
+
+        # Whether a preload finds the record that the reader returns: a limit would be that of all owners together.
+        def preloaded?(models, link)
+          return false if models.limited?(link) || !models.preloads?(link) || !link.model.public_method_defined?(link.name)
+
+          !link.model.instance_method(link.name).owner.is_a?(Class) # the application's own
+        end
 
         def first_sql(found) = found && (one = found.limit(1)).respond_to?(:to_sql) ? one.to_sql : one&.sql
 

@@ -18,8 +18,8 @@ module Castellan
       IGNORED = %w[-k -s -S -L -v -g -i -f --compressed --insecure --silent --show-error --location --verbose --globoff
                    --include --fail --http1.1 --http2 --path-as-is].freeze
       # Quoted strings, `$'…'` (Chromium's notation for a value with a quote), line continuations, and the rest
-      # after `|`, `>`, `;` or `&&`. An `&` inside a URL belongs to it.
-      QUOTED = /'[^']*'|"(?:\\.|[^"\\])*"|\$'(?<ansi>(?:[^'\\]|\\.)*)'|(?<continued>\\\r?\n)|\\.|(?<rest>(?:[|;<>]|&&|\s\d?>|&\s*\z).*\z)/m
+      # after `|`, `>`, `;`, `&&` or `& `. An `&` inside a URL belongs to it.
+      QUOTED = /'[^']*'|"(?:\\.|[^"\\])*"|\$'(?<ansi>(?:[^'\\]|\\.)*)'|(?<continued>\\\r?\n)|\\.|(?<rest>(?:[|;<>]|\s\d>|&(?![^&>\s])).*)/m
       ESCAPE = /(?<utf16>(?:\\u\h{4})+)|\\x(?<hex>\h{1,2})|\\(?<other>.)/m
       CONTROL = { "n" => "\n", "t" => "\t", "r" => "\r" }.freeze
       TOKEN = /\A\s*[!#$%&'*+.^`|~\w-]+\s*\z/

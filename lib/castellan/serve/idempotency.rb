@@ -24,8 +24,9 @@ module Castellan
       RUNNING = "L"
       DONE = "R"
       FINGERPRINT = 32 # bytes
+      SURELY_KEPT = 16_384 # bytes
       KEPT_HEADERS = %w[content-type content-length location etag cache-control vary].freeze
-      private_constant :KEY, :LEASE, :RUNNING, :DONE, :FINGERPRINT, :KEPT_HEADERS
+      private_constant :KEY, :LEASE, :RUNNING, :DONE, :FINGERPRINT, :SURELY_KEPT, :KEPT_HEADERS
 
       # @param store [Object] see {Store}; must be shared by all processes that serve requests
       # @param ttl [Numeric] the seconds for which to store a response
@@ -100,9 +101,14 @@ module Castellan
         status, headers, body = response
         kept = "#{DONE}#{lease[1, FINGERPRINT]}#{JSON.generate([status, headers.slice(*KEPT_HEADERS)])}\n".b
         body.each { |part| kept << part.b }
-        @store.write_multi({ name => kept }, ttl: @ttl).any? || hold(name, lease)
+        (fits?(name, kept) && @store.write_multi({ name => kept }, ttl: @ttl).any?) || hold(name, lease)
       rescue StoreError => error
         warn("castellan: the response to an Idempotency-Key was not kept: #{error.message}")
+      end
+
+      # A store deletes the value before one that is too large; without the lease, a repeated request would be performed.
+      def fits?(name, kept)
+        kept.bytesize <= SURELY_KEPT || @store.write_multi({ "#{name}:size" => kept }, ttl: 1).any?
       end
 
       # Repeated requests get a 409 from now on.

@@ -80,7 +80,10 @@ module Castellan
         @values = values = { relationship.association_name => others }
         authorize(:update, record, values)
         values = changed(record, values, operation)
-        as_asked?(visible!(@resource.allocate.update(record, values, @viewer)), values)
+        record = visible!(@resource.allocate.update(record, values, @viewer))
+        raise unseen if default_scope? && visible(id_of(record)).nil? # there is no document that would be missing
+
+        as_asked?(record, values)
       end
 
       # Finds a record that the viewer may see, and locks its row.
@@ -238,6 +241,12 @@ module Castellan
       # hidden.
       def visible!(record)
         unscoped? || visible(id_of(record)) ? record : raise(unseen)
+      end
+
+      # Whether the model itself may hide a record.
+      def default_scope?
+        scopes = @resource.checked_rows.scopes
+        scopes.hide_rows? || !scopes.constant_by_ids?
       end
 
       # @return [Array<(String, String, Array<Object>)>] names, JSON pointers and records of the relationships that are written

@@ -142,6 +142,14 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_includes only_finding(other).fix, "declare in ActiveRecordZoo::Animal: has_one :last_meal"
   end
 
+  # A preload applies a limit to the records of all owners together, and a reader of the application may return another record.
+  def test_a_declared_association_whose_preload_differs_is_not_preloaded
+    [3, 4].each do |feeder|
+      work = unit("World::Animal.order(:id).map do |animal|", "animal.meals.where(feeder_id: #{feeder}).last&.id", "end")
+      assert_includes only_finding(work).fix, "declare in ActiveRecordZoo::Animal: has_one :last_meal"
+    end
+  end
+
   def test_a_chain_over_several_lines_is_read_as_one
     declared = "-> { where(lost: false).order(id: :desc) }"
     { ["keeper.room_keys", ".where(lost: false) # not", "# the lost ones", ".last", "&.door"] => declared,

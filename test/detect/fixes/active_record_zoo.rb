@@ -43,8 +43,11 @@ module ActiveRecordZoo
     belongs_to :keeper
     has_many :meals
     has_one :newest_meal, -> { where(feeder_id: 2).order(id: :desc) }, class_name: "ActiveRecordZoo::Meal"
+    has_one :limited_meal, -> { where(feeder_id: 3).order(id: :desc).limit(1) }, class_name: "ActiveRecordZoo::Meal"
+    has_one :guarded_meal, -> { where(feeder_id: 4).order(id: :desc) }, class_name: "ActiveRecordZoo::Meal"
     has_many :notes, as: :subject
     has_and_belongs_to_many :tricks, join_table: "zoo_animals_tricks"
+    def guarded_meal = (super if keeper_id == 1)
   end
 
   class Lion < Animal

@@ -86,6 +86,8 @@ class SequelFixesTest < Minitest::Test
     code = "animal.meals_dataset.where(feeder_id: 2).order(:id).last&.id"
     finding = only_finding(unit("World::Animal.order(:id).all.map do |animal|", code, "end"))
     assert_match(/\Aadd \.eager\(:newest_meal\) where the animals are loaded: \S+; and read \.newest_meal at \S+\z/, finding.fix)
+    finding = only_finding(unit("World::Animal.order(:id).all.map do |animal|", code.sub("2", "3"), "end"))
+    assert_includes finding.fix, "declare in SequelZoo::Animal: one_to_one(:last_meal", "lazy_meal is declared with allow_eager: false"
   end
 
   def test_a_filtered_record_of_a_nested_association

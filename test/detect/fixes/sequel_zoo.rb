@@ -52,6 +52,9 @@ module SequelZoo
     many_to_one :keeper, class: "SequelZoo::Keeper"
     one_to_many :meals, class: "SequelZoo::Meal", key: :animal_id
     one_to_one(:newest_meal, class: "SequelZoo::Meal", key: :animal_id) { |meals| meals.where(feeder_id: 2).order(Sequel.desc(:id)) }
+    one_to_one :lazy_meal, class: "SequelZoo::Meal", key: :animal_id, allow_eager: false do |meals|
+      meals.where(feeder_id: 3).order(Sequel.desc(:id))
+    end
     many_to_many :tricks, class: "SequelZoo::Trick", join_table: :szoo_animals_tricks, left_key: :animal_id
   end
 
