@@ -40,7 +40,7 @@ module Castellan
             other.to == :one && other.target == link.target && preloaded?(models, other) && first_sql(models.relation(other)) == wanted
           end
         rescue StandardError, ScriptError
-          nil
+          nil # a scope of the application may raise; then the fix declares an association
         end
 
         # @return [Boolean, nil] whether a scope in the code has a limit; nil if the line does not show all of it
