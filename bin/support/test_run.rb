@@ -68,8 +68,8 @@ module Castellan
       failed = steps.reject { |name, step| timed(name, &step) }.map(&:first)
       failed << "servers" if ci? && @left_out.any?
       failed << "time budget" if ci? && @files.empty? && @seconds.values.sum > budget
-      @out.puts @failures, slowest, times if @files.empty?
-      @out.puts last_line(failed)
+      @out.puts slowest, times, @failures if @files.empty?
+      @out.puts last_lines(failed)
       failed.empty? ? 0 : 1
     end
 
@@ -190,8 +190,15 @@ module Castellan
       Bundler.with_unbundled_env { system(env, RbConfig.ruby, "-S", "bundle", "exec", *command, **streams) }
     end
 
-    def last_line(failed)
-      "bin/test: #{failed.empty? ? "passed" : "FAILED (#{failed.join(", ")})"}; #{omissions}"
+    def last_lines(failed)
+      ["bin/test: #{failed.empty? ? "passed" : "FAILED (#{failed.join(", ")})"}; #{omissions}", *names_of_failures]
+    end
+
+    # The last lines, because a CI may show no more than these.
+    def names_of_failures
+      return [] unless @files.empty?
+
+      @failures.map { |failure| "  failed: #{failure.delete_prefix("Failure:").delete_prefix("Error:").split.join(" ")[0, 300]}" }
     end
 
     def omissions
