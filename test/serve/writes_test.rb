@@ -387,6 +387,17 @@ module WritesContract
     end
   end
 
+  # With json 2.11 to 2.21, too, where a Hash of one's own as `object_class` does not see the first value.
+  def test_a_member_that_occurs_twice_is_400_wherever_it_is
+    read = ->(text) { Castellan::Write::Body.read({ "rack.input" => StringIO.new(text) }) }
+    ['{"a":1,"a":1}', '{"b":[{"a":[{"b":1}],"a":1}]}', '{"a":{"x":1},"a":null}', '{"a":1,"\\u0061":2}', '{"a\\"":1,"a\\"":2,"b":"\\\\"}',
+     '{"a":1,/*"*/"a":2,/*"*/"b":3}'].each do |text|
+      assert_raises(Castellan::BadRequest, text) { read[text] }
+    end
+    plain = { "a:b" => [":", { "\"a\":" => "/*", "a" => "*/ \\" }, "//:\"", nil, 1.5], "a" => { "a" => { "a" => {} } } }
+    assert_equal plain, read[JSON.pretty_generate(plain)]
+  end
+
   def test_a_body_that_is_too_long_is_413
     response = request("POST", "/posts", input: "x" * 1_048_577, "CONTENT_TYPE" => JSON_API)
     assert_equal 413, response.status
