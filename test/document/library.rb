@@ -93,7 +93,7 @@ class ActiveRecordLibrary < Library
 
   def connect
     base = @models.const_set(:Base, Class.new(ActiveRecord::Base) { self.abstract_class = true })
-    base.establish_connection(sqlite? ? { adapter: "sqlite3", database: path, timeout: 5000, pool: 20 } : url)
+    base.establish_connection(sqlite? ? { adapter: "sqlite3", database: path, timeout: 5000, pool: 20 } : "#{url}?pool=20")
     @models.module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
       class Author < Base
         belongs_to :mentor, class_name: "Author", optional: true

@@ -92,7 +92,7 @@ class ActiveRecordJournal < Journal
 
   def connect
     base = @models.const_set(:Base, Class.new(ActiveRecord::Base) { self.abstract_class = true })
-    base.establish_connection(sqlite? ? { adapter: "sqlite3", database: path, timeout: 5000, pool: 20 } : url)
+    base.establish_connection(sqlite? ? { adapter: "sqlite3", database: path, timeout: 5000, pool: 20 } : "#{url}?pool=20")
   end
 
   def declare_models

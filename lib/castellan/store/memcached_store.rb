@@ -4,6 +4,10 @@ require_relative "../errors"
 Castellan::ConfigurationError.require_gem("dalli", "Castellan::Store::MemcachedStore")
 require "digest/sha2"
 require "zlib"
+if Gem::Version.new(Dalli::VERSION) < Gem::Version.new("4.0.1")
+  raise Castellan::ConfigurationError, "Castellan::Store::MemcachedStore needs dalli 4.0.1 or later, got #{Dalli::VERSION}, " \
+                                       "which loads values with Marshal in spite of `raw: true`; write gem \"dalli\", \">= 4.0.1\""
+end
 
 module Castellan
   module Store
