@@ -183,6 +183,24 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_empty store.read_multi(["k:lease"]), "the lease is given back"
   end
 
+  def test_bytes_that_another_process_wrote_after_the_miss_are_notified_as_waited_for
+    seen = []
+    subscriber = ActiveSupport::Notifications.subscribe("cache.castellan") { |event| seen << event.payload.values_at(:outcome, :bytes) }
+    theirs = Castellan::Cache::Entry.new("k", "theirs", made_ms: Castellan::Clock.wall_ms, cost_ms: 1).dump
+    [2, 3].each do |number| # the read before the lease, and that after it
+      store = SharedStore.new
+      reads = 0
+      store.define_singleton_method(:read_multi) do |keys|
+        write_multi({ "k" => theirs }, ttl: 60) if (reads += 1) == number
+        super(keys)
+      end
+      assert_equal "theirs", documents(store: store).fetch("k") { flunk "computed although another process did" }
+    end
+    assert_equal [[:miss, nil], [:wait, 6]] * 2, seen
+  ensure
+    ActiveSupport::Notifications.unsubscribe(subscriber)
+  end
+
   def test_a_waiting_process_computes_when_the_lease_is_released
     store = SharedStore.new
     store.write_multi({ "k:lease" => "another" }, ttl: 60)

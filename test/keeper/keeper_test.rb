@@ -190,6 +190,9 @@ module KeeperContract
     @versions.uninstall(%w[authors])
     assert_includes document.explain, "kept: not now: the version of authors cannot be read: add castellan_versions :authors to a migration"
     assert_includes document(keeper: nil).explain, "kept: not now: Castellan.keep was not called"
+    Castellan.stub(:keeper, @keeper) do
+      assert_includes document(keeper: nil).explain, "kept: not now: each request reads the linkage of a relationship from the rows"
+    end
     Castellan.verify { assert_includes document.explain, "kept: not now: it is written anew inside Castellan.verify" }
     refute_includes models::ArticleResource.document(keeper: @keeper).explain, "kept: "
   end

@@ -37,11 +37,13 @@ module OperationContract
   def test_a_database_that_is_away_is_not_ready
     app = build { health }
     away = ->(*) { raise PG::ConnectionBad, "connection refused" }
+    errors = StringIO.new
     replaced(journal.models::Post, away) do
-      response = get(app, "/ready")
+      response = get(app, "/ready", "rack.errors" => errors)
       assert_equal [503, "1", "a database does not answer"], [response.status, response["retry-after"], response.body]
       assert_equal 200, get(app, "/up").status
     end
+    assert_equal ["castellan: 503, because the database does not answer: PG::ConnectionBad: connection refused\n"], errors.string.lines
     assert_equal 200, get(app, "/ready").status
   end
 
@@ -105,7 +107,7 @@ module OperationContract
     around = ["castellan.authenticate", "castellan.answer"]
     phases = ["castellan.plan", "castellan.select", "castellan.encode"]
     names = [around[0], phases[0], around[1], "GET /posts/{id}", around[0], *phases, around[1], "GET /posts/{id}", around[0], phases[0],
-             around[1], "GET"]
+             around[1], "GET /posts"]
     assert_equal names, spans.map(&:name)
     assert_equal [[400, "/posts/{id}"], [200, "/posts/{id}"]], spans.values_at(3, 9).map { |span|
       span.attributes.values_at("http.response.status_code", "http.route")
@@ -116,16 +118,30 @@ module OperationContract
     refute_includes spans.map(&:attributes).to_s, "slug"
     assert_empty spans.flat_map { |span| span.events.to_a.map(&:name) }
     failed = spans.select { |span| span.status.code == OpenTelemetry::Trace::Status::ERROR }
-    assert_equal [%w[castellan.answer RuntimeError], %w[GET RuntimeError]], failed.map { |span| [span.name, span.status.description] }
+    assert_equal "/posts", failed.last.attributes["http.route"]
+    assert_equal [%w[castellan.answer RuntimeError], ["GET /posts", "RuntimeError"]],
+                 failed.map { |span| [span.name, span.status.description] }
+  end
+
+  def test_a_span_does_not_contain_a_method_that_the_client_made_up
+    exporter = OpenTelemetry::SDK::Trace::Export::InMemorySpanExporter.new
+    provider = OpenTelemetry::SDK::Trace::TracerProvider.new
+    provider.add_span_processor(OpenTelemetry::SDK::Trace::Export::SimpleSpanProcessor.new(exporter))
+    OpenTelemetry.stub(:tracer_provider, provider) { get(build { trace }, "/posts", "REQUEST_METHOD" => "SECRET") }
+    span = exporter.finished_spans.last
+    assert_equal ["HTTP /posts", "_OTHER", 405], [span.name, *span.attributes.values_at("http.request.method", "http.response.status_code")]
   end
 
   def test_a_304_by_the_tag_of_the_client_is_a_cache_event
-    app = build
-    tag = get(app, "/posts")["etag"]
+    app = build { openapi title: "Journal", version: "1" }
     seen = []
     subscriber = ActiveSupport::Notifications.subscribe("cache.castellan") { |event| seen << event.payload.values_at(:layer, :outcome) }
-    assert_equal 304, get(app, "/posts", "HTTP_IF_NONE_MATCH" => tag).status
-    assert_equal [%i[validator hit]], seen
+    paths = %w[/posts /posts/1/relationships/tags /openapi.json]
+    paths.each do |path|
+      tag = get(app, path)["etag"]
+      assert_equal 304, get(app, path, "HTTP_IF_NONE_MATCH" => tag).status
+    end
+    assert_equal [%i[validator hit]] * paths.size, seen
   ensure
     ActiveSupport::Notifications.unsubscribe(subscriber)
   end
@@ -181,6 +197,19 @@ module OperationContract
       end
     end
     assert_includes errors.string, "connection refused"
+  end
+
+  def test_a_write_to_a_database_that_is_away_is_503_and_logged
+    app = build
+    errors = StringIO.new
+    body = JSON.generate(data: { type: "posts", attributes: { slug: "a", title: "A" } })
+    away = ->(*) { raise PG::ConnectionBad, "connection refused" }
+    Castellan::Write::Transaction.stub(:run, away) do
+      response = get(app, "/posts", "REQUEST_METHOD" => "POST", "CONTENT_TYPE" => "application/vnd.api+json", "rack.errors" => errors,
+                                    "rack.input" => StringIO.new(body.b))
+      assert_equal [503, "1"], [response.status, response["retry-after"]], response.body
+    end
+    assert_equal ["castellan: 503, because the database does not answer: PG::ConnectionBad: connection refused\n"], errors.string.lines
   end
 
   private

@@ -133,10 +133,10 @@ module Castellan
 
         mine = false
         found = @flights.run(key) do
-          mine = true
           now = entry(key)
           next now if now && fresh?(now, freshness)
 
+          mine = true
           leased(key, -> { elsewhere(key, freshness, stale) }) { computed(key, freshness, latest, &compute) }
         end
         publish(:wait, started_ns, found) unless mine
@@ -174,8 +174,9 @@ module Castellan
 
       # @param than [Entry, nil] an entry to replace before it expires
       def computed(key, freshness, latest, than: nil)
+        started_ns = Clock.monotonic_ns
         other = shared(key) if @leases # another process may have written it before the lease was taken
-        return other if other && fresh?(other, freshness) && other.made_ms != than&.made_ms
+        return waited(other, started_ns) if other && fresh?(other, freshness) && other.made_ms != than&.made_ms
 
         started_ns = Clock.monotonic_ns
         started_ms = Clock.wall_ms
@@ -218,9 +219,14 @@ module Castellan
           next if found.key?(lease) && !made
           return unless made
 
-          publish(:wait, started_ns, entry)
-          return entry
+          return waited(entry, started_ns)
         end
+      end
+
+      # Publishes that another thread or process has computed the bytes.
+      def waited(entry, started_ns)
+        publish(:wait, started_ns, entry)
+        entry
       end
 
       # @return [Stale, nil] the expired entry under this key, or that of the previous version

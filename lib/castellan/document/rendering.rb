@@ -22,7 +22,8 @@ module Castellan
       NO_BYTES = ""
       NO_VALUES = [].freeze
       NO_CODINGS = [].freeze
-      private_constant :NO_BYTES, :NO_VALUES, :NO_CODINGS
+      UNCACHED = "each request reads the linkage of a relationship from the rows"
+      private_constant :NO_BYTES, :NO_VALUES, :NO_CODINGS, :UNCACHED
 
       class << self
         # @param given [Object] the argument of `Resource.document`: a scope, records, `:all` or nil
@@ -286,7 +287,7 @@ module Castellan
 
       # @return [String, nil] why the document is currently not cached; nil if it is
       def not_kept
-        return NOT_KEEPING unless @keeper
+        return Castellan.keeper ? UNCACHED : NOT_KEEPING unless @keeper
         return "it is written anew inside Castellan.verify" if Document.verification
 
         @keeper.reason(self)

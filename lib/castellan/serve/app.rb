@@ -215,6 +215,8 @@ module Castellan
 
         phase("answer") { routed(env) { once(env, viewer) { perform(env, viewer, endpoint, id, rest) } } }
       rescue BadRequest => error
+        cause = error.cause if error.status == 503
+        ErrorDocument.log_unavailable(env, cause) if cause && Write::DatabaseError.unavailable?(cause)
         ErrorDocument.of(error)
       rescue StandardError => error
         failed(env, error)
@@ -224,7 +226,7 @@ module Castellan
       def failed(env, error)
         raise error if error.is_a?(Write::Transaction::Committed) || !Write::DatabaseError.unavailable?(error)
 
-        env["rack.errors"]&.puts("castellan: 503, because the database does not answer: #{error.class}: #{error.message.lines.first}")
+        ErrorDocument.log_unavailable(env, error)
         ErrorDocument.of(Write::DatabaseError.unavailable)
       end
 

@@ -36,6 +36,13 @@ module Castellan
         build(error.status, error.errors, HEADERS.fetch(error.status, {}).merge(error.headers))
       end
 
+      # Writes the reason of a 503 to `rack.errors`.
+      # @param env [Hash] Rack's environment
+      # @param error [Exception] of the database
+      def log_unavailable(env, error)
+        env["rack.errors"]&.puts("castellan: 503, because the database does not answer: #{error.class}: #{error.message.lines.first}")
+      end
+
       def build(status, errors, headers)
         body = JSON.generate("errors" => errors)
         fields = { "content-type" => Document::MEDIA_TYPES[:json_api], "content-length" => body.bytesize.to_s, "cache-control" => "no-store" }

@@ -38,6 +38,7 @@ module Castellan
       rescue StandardError => error
         raise unless Write::DatabaseError.unavailable?(error)
 
+        ErrorDocument.log_unavailable(env, error)
         status, fields, body = answer(503, "a database does not answer")
         [status, fields.merge("retry-after" => "1"), body]
       end

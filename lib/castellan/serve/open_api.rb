@@ -67,7 +67,7 @@ module Castellan
         headers = { "etag" => etag, "cache-control" => authenticated ? "private, no-cache" : "public, no-cache" }
         headers["vary"] = "authorization" if authenticated
         decision = HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag)
-        return [304, headers, HTTP::NOTHING] if decision == :not_modified
+        return Endpoint.not_modified(headers) if decision == :not_modified
 
         [200, headers.merge("content-type" => "application/json", "content-length" => body.bytesize.to_s), [body]]
       end

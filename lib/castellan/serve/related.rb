@@ -86,7 +86,7 @@ module Castellan
         etag = Document::Rendering.digest(body)
         headers = { "etag" => etag, **@endpoint.policy }
         decision = HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag)
-        return [304, headers, HTTP::NOTHING] if decision == :not_modified
+        return Endpoint.not_modified(headers) if decision == :not_modified
 
         [200, headers.merge("content-type" => type, "content-length" => body.bytesize.to_s), [body]]
       end

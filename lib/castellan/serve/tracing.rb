@@ -16,6 +16,9 @@ module Castellan
     class Tracing
       # The key in Rack's environment that marks traced requests.
       TRACED = "castellan.traced"
+      METHODS = %w[GET HEAD POST PUT PATCH DELETE OPTIONS TRACE CONNECT].freeze
+      OTHER = %w[HTTP _OTHER].freeze # OpenTelemetry's span name and attribute for a method that a client made up
+      private_constant :METHODS, :OTHER
 
       # @raise [ConfigurationError] if the gem is not loaded
       def initialize
@@ -32,11 +35,12 @@ module Castellan
       # @return [Array] the response
       def call(env)
         method = env["REQUEST_METHOD"]
+        verb, method = METHODS.include?(method) ? [method, method] : OTHER
         env[TRACED] = true
-        in_span(method, { "http.request.method" => method }) do |span|
+        in_span(verb, { "http.request.method" => method }) do |span|
           response = Recording.open(Phases.new(@tracer)) { yield }
-          finish(span, method, env["castellan.route"], response.first)
-          response
+        ensure
+          finish(span, verb, env["castellan.route"], response&.first)
         end
       end
 
@@ -105,11 +109,14 @@ module Castellan
         span&.finish
       end
 
-      def finish(span, method, route, status)
+      # Without a status, an error is being raised.
+      def finish(span, verb, route, status)
         if route
-          span.name = "#{method} #{route}"
+          span.name = "#{verb} #{route}"
           span.set_attribute("http.route", route)
         end
+        return unless status
+
         span.set_attribute("http.response.status_code", status)
         span.status = ::OpenTelemetry::Trace::Status.error if status >= 500
       end
