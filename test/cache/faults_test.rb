@@ -154,7 +154,7 @@ class CacheFaultsTest < Minitest::Test
     define_method("test_documents_forms_and_fetches_wait_once_for_a_stopped_#{name}_and_log_one_line") do
       needs name
       server = start.call
-      store = FailureCounter.new(store_of(name, server.port, timeout: 0.5)) # and is skipped for 5 s
+      store = FailureCounter.new(store_of(name, server.port, timeout: 1)) # and is skipped for 10 s
       Castellan.keeper = keeper(store)
       3.times { assert_empty wrong_answers("1") }
       Process.kill(:STOP, server.pid)
@@ -165,7 +165,7 @@ class CacheFaultsTest < Minitest::Test
 
   def test_a_full_redis_is_a_miss
     server = Castellan::TestServers.start_redis("--maxmemory", "1", "--maxmemory-policy", "noeviction")
-    Castellan.keeper = keeper(store_of(:redis, server.port))
+    Castellan.keeper = keeper(store_of(:redis, server.port, timeout: 5))
     3.times { assert_empty wrong_answers("1") }
     assert_includes @lines.first, "OOM"
     assert_equal 1, @lines.size, @lines.inspect

@@ -108,7 +108,7 @@ class DetectAdviceTest < Minitest::Test
   end
 
   def test_associations_of_records_of_the_same_model_are_preloaded_below_the_association_that_the_line_names
-    findings = Castellan::Detect.watch { Reply.where.not(parent_id: nil).each { |reply| reply.parent.author&.name } }
+    findings = Castellan::Detect.watch(slow_ms: nil) { Reply.where.not(parent_id: nil).each { |reply| reply.parent.author&.name } }
     findings.each { |finding| assert_includes finding.fix, "add .preload(parent: :author) where the replies are loaded" }
     assert_equal %w[DetectAdviceTest::Reply#parent DetectAdviceTest::Reply#author], findings.map(&:association)
     assert_equal 3, statements { Reply.where.not(parent_id: nil).preload(parent: :author).each { |reply| reply.parent.author&.name } }
@@ -116,7 +116,7 @@ class DetectAdviceTest < Minitest::Test
 
   def test_a_preload_is_nested_below_the_nearest_of_several_associations_to_the_same_model
     replies = Reply.where.not(parent_id: [nil, 1])
-    findings = Castellan::Detect.watch { replies.each { |reply| reply.parent.replies.each { |one| one.answers.to_a } } }
+    findings = Castellan::Detect.watch(slow_ms: nil) { replies.each { |reply| reply.parent.replies.each { |one| one.answers.to_a } } }
     assert_equal %w[answers parent replies], findings.map { |one| one.association[/\w+\z/] }.sort
     findings.each { |one| assert_includes one.fix, "add .preload(parent: { replies: :answers }) where the replies are loaded" }
   end

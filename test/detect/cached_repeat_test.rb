@@ -55,7 +55,7 @@ class DetectCachedRepeatTest < Minitest::Test
   def test_the_middleware_reports_cache_hits_of_every_request
     work = ->(_env) { World::Base.cache { 3.times { World::User.first } } && [200, {}, []] }
     reported = []
-    app = Castellan::Detect::Middleware.new(work, environment: "test") { |findings, _env| reported.concat(findings) }
+    app = Castellan::Detect::Middleware.new(work, environment: "test", slow_ms: nil) { |findings, _env| reported.concat(findings) }
     headers = Array.new(3) { app.call({})[1] }
     assert_equal [%i[cached_repeat] * 3, [2] * 3], [reported.map(&:kind), reported.map(&:count)]
     headers.each { |header| assert_match(/\Acached_repeat 2 test\S+\z/, header["castellan-findings"]) }
@@ -65,7 +65,7 @@ class DetectCachedRepeatTest < Minitest::Test
   end
 
   def test_production_counts_cached_answers
-    watch = Castellan::Detect.production(sample: 1.0, threshold: 3, min_ms: 0, logger: false)
+    watch = Castellan::Detect.production(sample: 1.0, threshold: 3, min_ms: 0, slow_ms: nil, logger: false)
     app = watch.middleware.new(->(_env) { World::Base.cache { 5.times { World::User.first } } && [200, {}, []] })
     2.times { app.call({ "REQUEST_METHOD" => "GET", "PATH_INFO" => "/users" }) }
     assert_equal [[:cached_repeat, 2, 8]], watch.findings.map { |entry| [entry.finding.kind, entry.times, entry.queries] }

@@ -17,7 +17,7 @@ class DetectProductionTest < Minitest::Test
 
   def test_findings_are_added_up_by_endpoint_and_association
     heard = []
-    watch = Castellan::Detect.production(sample: 1, threshold: 5, min_ms: 0) { |finding, endpoint| heard << [finding.association, endpoint] }
+    watch = Castellan::Detect.production(sample: 1, threshold: 5, min_ms: 0, slow_ms: nil) { |finding, endpoint| heard << [finding.association, endpoint] }
     [1, 2, 3].each { |id| assert_equal 200, get(watch, "/teams/#{id}/users") }
     entry = watch.findings.first
     assert_equal ["GET /teams/:id/users", 3, 15], [entry.endpoint, entry.times, entry.queries]
@@ -28,7 +28,7 @@ class DetectProductionTest < Minitest::Test
   end
 
   def test_a_finding_is_logged_once_as_text_or_json
-    watch = Castellan::Detect.production(sample: 1, min_ms: 0)
+    watch = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil)
     errors = StringIO.new
     2.times { get(watch, "/users", "rack.errors" => errors) }
     assert_equal 1, errors.string.scan("GET /users: n_plus_one: 5 queries at test/detect/production_test.rb:").size
@@ -40,7 +40,7 @@ class DetectProductionTest < Minitest::Test
 
   # Two endpoints that give what they loaded to one helper.
   def test_each_endpoint_has_the_line_of_its_load
-    watch = Castellan::Detect.production(sample: 1, min_ms: 0)
+    watch = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil)
     shared = ->(users) { users.each(&:employee) }
     apps = { "/one" => -> { shared.call(World::User.all.to_a) },
              "/two" => -> { shared.call(World::User.all.to_a) } }
@@ -70,7 +70,7 @@ class DetectProductionTest < Minitest::Test
   end
 
   def test_it_stays_bounded
-    watch = Castellan::Detect.production(sample: 1, min_ms: 0, logger: false)
+    watch = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil, logger: false)
     names = ("aa".."zz").first(Production::Entries::MOST + 20)
     names.each { |name| get(watch, "/#{name}") }
     assert_equal names.last(Production::Entries::MOST).map { |name| "GET /#{name}" }.sort, watch.findings.map(&:endpoint).sort
@@ -90,7 +90,7 @@ class DetectProductionTest < Minitest::Test
   end
 
   def test_stopped_it_only_passes_on
-    watch = Castellan::Detect.production(sample: 1, min_ms: 0)
+    watch = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil)
     2.times { watch.stop }
     assert_equal 200, get(watch, "/")
     assert_equal [0, []], [watch.requests, watch.findings]
@@ -98,7 +98,7 @@ class DetectProductionTest < Minitest::Test
   end
 
   def test_a_request_that_raises_throws_or_times_out_has_its_findings
-    watch = Castellan::Detect.production(sample: 1, min_ms: 0, logger: false)
+    watch = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil, logger: false)
     assert_raises(RuntimeError) { watch.call(failing { raise "out" }, env("/raise")) }
     catch(:out) { watch.call(failing { throw :out }, env("/throw")) }
     assert_raises(Timeout::Error) { watch.call(failing { Timeout.timeout(0.01) { Queue.new.pop } }, env("/timeout")) }
@@ -107,7 +107,7 @@ class DetectProductionTest < Minitest::Test
   end
 
   def test_a_lazy_body_is_recorded_until_it_is_closed
-    watch = Castellan::Detect.production(sample: 1, min_ms: 0)
+    watch = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil)
     lazy = Enumerator.new { |yielder| World::User.all.to_a.each { |user| yielder << user.employee.id.to_s } }
     _, _, body = watch.call(->(_env) { [200, {}, lazy] }, env)
     assert_empty watch.findings
@@ -117,15 +117,15 @@ class DetectProductionTest < Minitest::Test
   end
 
   def test_nested_middlewares_both_have_the_findings
-    outer = Castellan::Detect.production(sample: 1, min_ms: 0)
-    inner = Castellan::Detect.production(sample: 1, min_ms: 0)
-    findings = Castellan::Detect.watch { outer.call(inner.middleware.new(employees), env) }
+    outer = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil)
+    inner = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil)
+    findings = Castellan::Detect.watch(slow_ms: nil) { outer.call(inner.middleware.new(employees), env) }
     assert_equal [[5], [5], [5]], [findings.map(&:count), outer.findings.map(&:queries), inner.findings.map(&:queries)]
   end
 
   def test_sixteen_threads_of_a_server_keep_their_requests_separate
     log = Log.new(Queue.new)
-    watch = Castellan::Detect.production(sample: 1, min_ms: 0, logger: log, slow_ms: nil) # a busy machine makes any statement slow
+    watch = Castellan::Detect.production(sample: 1, min_ms: 0, logger: log, slow_ms: nil)
     asked = [*WALKS.keys, "none", "raise"].cycle.first(16 * 24)
     Castellan::TestServers.puma(watch.middleware.new(method(:mixed)), threads: 16) do |base_url|
       asked.each_slice(24).map { |ways| Thread.new { ways.each { |way| ask(base_url, way) } } }.each(&:join)
@@ -168,7 +168,7 @@ class DetectProductionTest < Minitest::Test
   def test_a_logger_that_fails_changes_no_response
     full = Object.new
     def full.puts(*) = raise(Errno::EPIPE)
-    watch = Castellan::Detect.production(sample: 1, min_ms: 0)
+    watch = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil)
     assert_equal 200, get(watch, "/users", "rack.errors" => full)
     assert_equal 1, watch.findings.size
   end
@@ -185,7 +185,7 @@ class DetectProductionTest < Minitest::Test
     lazy = Enumerator.new { |yielder| ids.call.each { |id| yielder << id } }
     bodies = { "array" => ids, "lazy" => -> { lazy }, "as_array" => -> { Struct.new(:to_ary).new(ids.call) },
                "file" => -> { ids.call && Pathname(__FILE__) } }
-    watch = Castellan::Detect.production(sample: 1, min_ms: 0, logger: false)
+    watch = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil, logger: false)
     bodies.each do |name, make|
       _, _, body = watch.call(->(_env) { [200, {}, make.call] }, env("/#{name}"))
       body.to_enum(:each).to_a && body.close if name == "lazy"
@@ -196,7 +196,7 @@ class DetectProductionTest < Minitest::Test
 
   # Reported as "took 5.0 % of the time" where threads took turns: time in which the detector's thread did not run.
   def test_threads_that_wait_for_each_other_do_not_pause_it
-    watch = Castellan::Detect.production(sample: 1, min_ms: 0, logger: false)
+    watch = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil, logger: false)
     waiting = ->(_env) { World::User.all.to_a.each { |user| user.employee && Thread.pass } && [200, {}, []] }
     Array.new(8) { Thread.new { 20.times { watch.call(waiting, env("/users")) } } }.each(&:join)
     assert_equal [["GET /users", 160]], watch.findings.map { |entry| [entry.endpoint, entry.times] }
@@ -204,7 +204,7 @@ class DetectProductionTest < Minitest::Test
 
   def test_statement_names_that_change_each_time_are_one_finding
     heard = []
-    watch = Castellan::Detect.production(sample: 1, min_ms: 0, logger: false) { |finding, _endpoint| heard << finding.count }
+    watch = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil, logger: false) { |finding, _endpoint| heard << finding.count }
     number = 0
     app = lambda do |_env|
       5.times { World::User.from("users AS a#{number += 1}").where("a#{number}.id = ?", number).pluck(Arel.sql("a#{number}.id")) }
@@ -219,7 +219,7 @@ class DetectProductionTest < Minitest::Test
     Castellan::Clock.stub(:monotonic_ns, -> { now }) do
       heard = []
       log = Log.new(Queue.new)
-      watch = Castellan::Detect.production(sample: 1, min_ms: 0, logger: log) { |_finding, endpoint| heard << endpoint }
+      watch = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil, logger: log) { |_finding, endpoint| heard << endpoint }
       ("a".."o").each { |name| get(watch, "/#{name}") }
       assert_equal [Production::REPORTS_A_MINUTE, 15], [heard.size, watch.findings.size]
       now = 61_000_000_000

@@ -79,7 +79,7 @@ class InstrumentTest < Minitest::Test
       require "sqlite3"
       before = (core = #{CORE} + [SQLite3::Database, SQLite3::Statement]).map(&:ancestors)
       require "castellan"
-      watch = Castellan::Detect.production(sample: 1, min_ms: 0, logger: false)
+      watch = Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil, logger: false)
       ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
       watch.call(->(_env) { ActiveRecord::Base.connection.select_value("SELECT 1") && [200, {}, []] }, {})
       print core.map(&:ancestors).zip(before).flat_map { |now, was| now - was }.select { |one| one.to_s.start_with?("Castellan") }

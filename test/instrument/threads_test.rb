@@ -44,7 +44,7 @@ class ThreadInstrumentTest < Minitest::Test
 
   def test_concurrent_threads_are_recorded_separately
     names = %i[employee tokens posts]
-    findings = Castellan::Detect.watch do
+    findings = Castellan::Detect.watch(slow_ms: nil) do
       users = World::User.all
       names.map { |name| Thread.new { users.each { |user| user.public_send(name) && Thread.pass } } }.each(&:join)
     end

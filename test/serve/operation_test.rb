@@ -132,6 +132,23 @@ module OperationContract
     assert_equal ["HTTP /posts", "_OTHER", 405], [span.name, *span.attributes.values_at("http.request.method", "http.response.status_code")]
   end
 
+  def test_a_phase_never_begins_before_its_request_however_long_the_process_pauses_meanwhile
+    exporter = OpenTelemetry::SDK::Trace::Export::InMemorySpanExporter.new
+    provider = OpenTelemetry::SDK::Trace::TracerProvider.new
+    provider.add_span_processor(OpenTelemetry::SDK::Trace::Export::SimpleSpanProcessor.new(exporter))
+    began = Time.now
+    seconds = 0
+    OpenTelemetry.stub(:tracer_provider, provider) do
+      app = build { trace }
+      Time.stub(:now, -> { began + (seconds += 1) - 1 }) do
+        Castellan::Clock.stub(:monotonic_ns, -> { seconds * 1_000_000_000 }) { get(app, "/posts/2") }
+      end
+    end
+    phases = exporter.finished_spans.select { |span| %w[castellan.plan castellan.select castellan.encode].include?(span.name) }
+    assert_equal 3, phases.size
+    assert_operator phases.map(&:start_timestamp).min, :>=, (began.to_r * 1_000_000_000).to_i
+  end
+
   def test_a_304_by_the_tag_of_the_client_is_a_cache_event
     app = build { openapi title: "Journal", version: "1" }
     seen = []

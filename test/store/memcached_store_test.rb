@@ -99,7 +99,7 @@ class MemcachedStoreTest < Minitest::Test
     level = Dalli.logger.level
     Dalli.logger.level = Logger::FATAL
     server = Castellan::TestServers.start_memcached
-    store = Castellan::Store::MemcachedStore.new("127.0.0.1:#{server.port}")
+    store = Castellan::Store::MemcachedStore.new("127.0.0.1:#{server.port}", timeout: 5)
     store.write_multi({ "a" => "1" })
     server.stop
     [-> { store.write_multi({ "a" => "1" }) }, -> { store.delete_multi(%w[a]) }, -> { store.increment("n") },

@@ -43,8 +43,8 @@ class TieredStoreTest < Minitest::Test
   def test_while_the_shared_store_fails_the_near_one_goes_on
     server = Castellan::TestServers.start_redis
     lines = []
-    safe = Castellan::Store::FailSafe.new(tiered(Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:#{server.port}/0")),
-                                          log: ->(line) { lines << line })
+    redis = Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:#{server.port}/0", timeout: 5)
+    safe = Castellan::Store::FailSafe.new(tiered(redis), log: ->(line) { lines << line })
     safe.write_multi({ "a" => LARGE })
     server.stop
     assert_empty safe.read_multi(%w[other])

@@ -116,7 +116,7 @@ module NotifiedVersionsContract
     assert_equal @versions.exact.current([dependency("posts")]), current("posts")
     closed("true")
     eventually { @versions.listening? }
-    assert_empty @lines, "one line for each outage"
+    assert_operator @lines.size, :<, 2, "one line for each class of errors: that of the lost connection and that of new ones may differ"
   end
 
   # Such as on a replica, where LISTEN is refused.

@@ -87,7 +87,8 @@ module Castellan
         private
 
         def report(name, started_ns, duration_ns, attributes = nil)
-          began = Time.now - ((Clock.monotonic_ns - started_ns) / 1e9)
+          ago = (Clock.monotonic_ns - started_ns) / 1e9 # read first: after a pause in between, the span is still within its parent
+          began = Time.now - ago
           @tracer.start_span(name, start_timestamp: began, attributes: attributes).finish(end_timestamp: began + (duration_ns / 1e9))
         end
       end
