@@ -500,6 +500,9 @@ class ContractTest < Minitest::Test
     database.extension(:server_block)
     server = -> { database.pool.send(:pick_server, :read_only) }
     assert_equal %i[default two], [server.call, database.with_server(:two, &server)]
+    database.create_table(:items) { primary_key :id }
+    model = Class.new(Sequel::Model(database[:items])) { plugin :sharding }
+    assert_equal %i[default two], [model.new, model.new_using_server(:two)].map { |record| record.send(:this_server) }
   ensure
     database.disconnect
   end

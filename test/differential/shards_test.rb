@@ -138,6 +138,39 @@ class ShardsTest < Minitest::Test
     forget(database)
   end
 
+  # With the plugin sharding, a record reads its associations from its own server.
+  def test_a_record_of_another_server_is_refused
+    with_sharded_models do |database, notice|
+      resource = notices_of(notice) { attribute(:copies, columns: %i[id]) { |row| row.id } }
+      record, list = notice.server(:two).first, notice.server(:two).all
+      [record, list].each do |given|
+        error = assert_raises(Castellan::ConfigurationError) { resource.render(given) }
+        assert_includes error.message, "a record of server :two"
+        assert_includes error.message, "DB.with_server(:two)"
+        assert_includes database.with_server(:two) { resource.render(given) }, "of two"
+      end
+      assert_includes resource.render(notice.all), "of default"
+    ensure
+      self.class.send(:remove_const, :NoticesOfDatabase)
+    end
+  end
+
+  def test_a_serializer_reads_the_associations_of_records_from_their_server
+    with_sharded_models do |database, notice|
+      database.with_server(:two) { database[:notices].insert(title: "another of two") }
+      serializer = self.class.const_set(:ShardedSerializer, Class.new { include Castellan::Serializer })
+      serializer.set_type(:notice)
+      serializer.attribute(:copy) { |record| record.copy&.title }
+      serializer.attribute(:copies) { |record| record.copies.map(&:title) }
+      read = ->(records) { serializer.new(records).serializable_hash[:data].map { |one| one[:attributes].values } }
+      assert_equal [["of two", ["of two"]], ["another of two", ["another of two"]]], read.call(notice.server(:two).order(:id).all)
+      mixed = [*notice.all, *notice.server(:two).order(:id).all]
+      assert_equal [["of default", ["of default"]], ["of two", ["of two"]], ["another of two", ["another of two"]]], read.call(mixed)
+    ensure
+      self.class.send(:remove_const, :ShardedSerializer)
+    end
+  end
+
   # The extension arbitrary_servers takes the options of a database instead of a name.
   def test_a_server_that_is_not_listed_has_its_own_documents
     database = Sequel.connect("sqlite:/", keep_reference: false, servers: {})
@@ -185,6 +218,19 @@ class ShardsTest < Minitest::Test
       attributes :title
     end
     resource.tap { |one| one.class_exec(&declaration) }
+  end
+
+  def with_sharded_models
+    database = Sequel.connect("sqlite:/", servers: { two: {} }, keep_reference: false)
+    database.extension(:server_block)
+    [nil, :two].each { |server| fill(database, server) }
+    notice = Class.new(Sequel::Model(database[:notices]))
+    notice.plugin(:sharding)
+    notice.many_to_one :copy, class: notice, key: :id
+    notice.one_to_many :copies, class: notice, key: :id
+    yield database, notice
+  ensure
+    database&.disconnect
   end
 
   def fill(database, server)

@@ -48,6 +48,14 @@ module FrameContract
     assert_equal "/api/posts/1", get("/posts/1", "SCRIPT_NAME" => "//api").last["links"]["self"]
   end
 
+  def test_the_self_link_of_a_related_resource_is_the_requested_url
+    @app = build { self_links }
+    ["/posts/1/writer", "/posts/1/writer?fields[writers]=name", "/writers/1/posts"].each do |path|
+      response, document = get(path)
+      assert_equal [200, path], [response.status, document["links"]["self"]]
+    end
+  end
+
   def test_without_declarations_documents_have_none_of_it
     @app = build { param :locale }
     assert_equal %w[data], get("/posts/1").last.keys

@@ -35,6 +35,17 @@ module Castellan
       # @return [Boolean] whether Sequel defines the method
       def self.library?(method) = method.source_location&.first.to_s.start_with?(LIBRARY)
 
+      # The plugin sharding reads the associations of a record from the record's server.
+      # @param record [Sequel::Model]
+      # @return [Object, nil] the server of the record, if it is not the one that this thread reads
+      def self.other_server(record)
+        return unless record.db.sharded?
+
+        server = record.send(:this_server)
+        pool = record.db.pool
+        server unless [:default, :read_only, pool.send(:pick_server, :read_only)].include?(pool.send(:pick_server, server))
+      end
+
       # @param memo [BoundedCache] shared by the adapters of associated models
       def initialize(model, memo = BoundedCache.new(limit: 10_000))
         model = Subquery.of(model) if model.is_a?(::Sequel::Dataset)
@@ -164,7 +175,15 @@ module Castellan
           !record.is_a?(::Sequel::Model) || record.new? || record.class.association_reflection(name).nil? || record.associations.key?(name)
         end
 
-        def all?(records) = records.all? { |record| @model.is_a?(Class) ? record.is_a?(@model) : record.is_a?(Hash) }
+        # @raise [ConfigurationError] for a record of another server, because everything else would be read from this one
+        def all?(records)
+          return records.all?(Hash) unless @model.is_a?(Class)
+          return false unless records.all?(@model)
+
+          server = records.lazy.filter_map { |record| SequelRows.other_server(record) }.first or return true
+          raise ConfigurationError, "a record of server #{server.inspect} cannot be rendered here: write the document inside " \
+                                    "DB.with_server(#{server.inspect}) { … } (Sequel's extension server_block)"
+        end
 
         # (see ObjectRows::Instances#preload)
         def preload(records, names)

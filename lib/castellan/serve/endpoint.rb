@@ -61,11 +61,13 @@ module Castellan
       # @param frame [Frame] the members around the data
       # @param owner [Hash{String => Array<String>}, nil] for the related resources of a record: its table, and
       #   the tags of {Purge} that are sent when it changes; nil if they are unknown
-      # @param once [Boolean] whether it serves one request; remembered for others, it would keep their records in memory
+      # @param once [Boolean] whether it serves the related resources of one request; remembered for others, it would keep
+      #   their records in memory
       # @raise [ConfigurationError] if a fixed parameter is invalid
       def initialize(resource, path:, scope:, asked:, authenticated:, frame: Frame.new, owner: NO_OWNER, once: false)
         @resource = resource
         @owner = owner
+        @once = once
         @frame = frame
         @path = path
         @scope = scope
@@ -425,8 +427,9 @@ module Castellan
         @parameters.fetch(text) { Parameters.new(text, @resource.definition, @fixed, @frame.own) }
       end
 
+      # The path of a related resource is whole without its id.
       def frame(document, env, id)
-        document.rendering.frame(@frame.jsonapi, @frame.links(location(env, id), env["QUERY_STRING"]))
+        document.rendering.frame(@frame.jsonapi, @frame.links(location(env, (id unless @once)), env["QUERY_STRING"]))
       end
 
       def link(document, env, parameters)

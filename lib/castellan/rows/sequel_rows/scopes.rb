@@ -183,10 +183,11 @@ module Castellan
 
         # @raise [ConfigurationError] for a dataset with a server; a model's own dataset may have one, too
         def of_one_server(dataset)
-          return true if [nil, :default, :read_only].include?(dataset.opts[:server])
+          server = dataset.opts[:server]
+          return true if [nil, :default, :read_only].include?(server)
 
-          raise ConfigurationError, "a dataset of server #{dataset.opts[:server].inspect} cannot be read as rows: write the document " \
-                                    "inside DB.with_server(#{dataset.opts[:server].inspect}) { … } (Sequel's extension server_block)"
+          raise ConfigurationError, "a dataset of server #{server.inspect} cannot be read as rows: leave its server out, and write the " \
+                                    "document inside DB.with_server(#{server.inspect}) { … } (Sequel's extension server_block)"
         end
 
         def distinct_on?(dataset) = dataset.opts[:distinct]&.any? || false

@@ -35,7 +35,7 @@ module Castellan
           # @yield loads the association of this record alone
           # @return [Array<Object>, Object, nil] the result of `_load_associated_objects`
           def target(record, reflection, together)
-            unless record.new?
+            unless record.new? || SequelRows.other_server(record)
               found = together.answer(record, reflection[:name]) { |siblings| load(record, reflection, siblings, together) }
               return found unless Together::NONE.equal?(found)
             end
@@ -62,7 +62,7 @@ module Castellan
 
           def owner?(record, reflection)
             record?(record) && !record.new? && !record.associations.key?(reflection[:name]) &&
-              record.class.association_reflection(reflection[:name]).equal?(reflection)
+              record.class.association_reflection(reflection[:name]).equal?(reflection) && !SequelRows.other_server(record)
           end
 
           # Sequel calls `after_load` when objects are assigned, so eagerly loaded objects would run it twice.
