@@ -207,6 +207,30 @@ class NotifiedHitsOnActiveRecordTest < Minitest::Test
     Post.remove_connection
   end
 
+  def test_another_database_of_all_models_is_noticed
+    url = another_database("moved")
+    other = Castellan::Versions::ExactVersions.new(Record)
+    [nil, other].each do |counted|
+      Record.establish_connection(url)
+      counted&.install(%w[posts marks], notify: true)
+      2.times { assert_includes get[2], "moved" }
+      Record.establish_connection(@url)
+      2.times { refute_includes get[2], "moved" }
+    end
+  ensure
+    Record.establish_connection(@url)
+  end
+
+  def test_another_schema_of_all_models_is_noticed
+    @other.exec("CREATE SCHEMA attic; CREATE TABLE attic.posts (LIKE posts INCLUDING ALL); INSERT INTO attic.posts (title) VALUES ('old')")
+    Record.establish_connection("#{@url}?schema_search_path=attic,public")
+    2.times { assert_includes get[2], "old" }
+    Record.establish_connection(@url)
+    silent { refute_includes get[2], "old" }
+  ensure
+    Record.establish_connection(@url)
+  end
+
   private
 
   # @return [String] the URL of a database without counters

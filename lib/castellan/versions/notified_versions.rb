@@ -14,10 +14,10 @@ module Castellan
     # notification may be lost with its connection, and ALTER TABLE sends none.
     #
     # Every version is read from the database in a transaction, without a listening connection (a broken one,
-    # a pooler in transaction mode), in roles and shards of ActiveRecord other than the default, with
-    # `servers:` of Sequel, and on SQLite; for tables without `notify: true` as well, or once per `poll:`
-    # seconds. Use `poll:` for tables that are written all the time, because PostgreSQL serializes the commits
-    # of transactions that notify.
+    # a pooler in transaction mode), in roles and shards of ActiveRecord other than the default, after
+    # `establish_connection` with another database, with `servers:` of Sequel, and on SQLite; for tables without
+    # `notify: true` as well, or once per `poll:` seconds. Use `poll:` for tables that are written all the time,
+    # because PostgreSQL serializes the commits of transactions that notify.
     #
     # Change the search path only with ActiveRecord's `connection.schema_search_path=`; if the application
     # runs `SET search_path` as SQL, use `cache :exact`.
@@ -57,9 +57,7 @@ module Castellan
         @exact = ExactVersions.new(source, prepared: prepared, log: log)
         @recheck_ns = (recheck * 1_000_000_000).to_i
         @poll_ns = [(poll * 1_000_000_000).to_i, @recheck_ns].min if poll
-        @listener = NotificationListener.new(log: log) do
-          connect || @connections.with { |raw| raw.conninfo_hash.compact }
-        end
+        @listener = NotificationListener.new(log: log) { @connections.listened(connect) }
         @slots = BoundedCache.new(limit: LIMIT)
       end
 

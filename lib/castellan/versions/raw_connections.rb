@@ -40,7 +40,9 @@ module Castellan
       # Connections of ActiveRecord.
       class ActiveRecordConnections
         EVENT = "sql.active_record"
-        private_constant :EVENT
+        # The database that is listened to, and a pool that is known to lead there.
+        Home = Struct.new(:address, :pool)
+        private_constant :EVENT, :Home
 
         def initialize(model, writing: false)
           @model = model
@@ -92,16 +94,29 @@ module Castellan
           in_role { connected(&block) }
         end
 
+        # Remembers the database that a new thread uses as the one that is listened to, see {#place}.
+        # @param given [Hash, nil] the application's own arguments of PG.connect
+        # @return [Hash] arguments of PG.connect
+        def listened(given)
+          pool = pool_of_new_threads
+          @home = Home.new(address_of(pool, nil), pool)
+          given || connected(pool) { |raw| raw.conninfo_hash.compact }
+        end
+
         # Returns the search path without a query.
-        # @return [String, nil] as set by `schema_search_path=`, "" for the default; nil in a transaction, and
-        #   on a replica or another shard, to which the queries of a new thread do not go
+        # @return [String, nil] as set by `schema_search_path=`, "" for the default; nil in a transaction, on a
+        #   replica or another shard, to which the queries of a new thread do not go, and after `establish_connection`
+        #   with another database than the one that is {#listened} to
         def place
           place_by_default unless ActiveRecordThread.connected_elsewhere? && !default_database?
         end
 
         # @return [String, nil] see {#place}, in a thread that is known to be on the default role and shard
         def place_by_default
-          connection = held(pool_of_new_threads) or return HOME
+          pool = pool_of_new_threads
+          return unless @home&.pool.equal?(pool) || home?(pool)
+
+          connection = held(pool) or return HOME
           connection.instance_variable_get(:@schema_search_path) || HOME unless connection.transaction_open?
         end
 
@@ -143,8 +158,8 @@ module Castellan
 
         # Threads without an executor, such as the one that listens, would never release a connection that they keep.
         # The lock is that of a connection that a test with transactions shares among threads.
-        def connected
-          model.connection_pool.with_connection do |connection|
+        def connected(pool = model.connection_pool)
+          pool.with_connection do |connection|
             connection.lock.synchronize { yield connection.raw_connection }
           rescue StandardError
             drop_broken(connection)
@@ -155,6 +170,15 @@ module Castellan
         # ActiveRecord does not see the driver's error and would reuse the connection.
         def drop_broken(connection)
           connection.disconnect! unless connection.transaction_open? || connection.active?
+        end
+
+        # @return [Boolean] whether nothing is listened to yet, or the pool leads there
+        def home?(pool)
+          home = @home or return true
+          return false unless home.address == address_of(pool, nil)
+
+          home.pool = pool
+          true
         end
 
         # Tests with transactions may pin one connection for all threads.
@@ -233,6 +257,9 @@ module Castellan
         def with(&block)
           in_role { @database.synchronize(@writing ? :default : :read_only, &block) }
         end
+
+        # (see ActiveRecordConnections#listened)
+        def listened(given) = given || with { |raw| raw.conninfo_hash.compact }
 
         # @return [String, nil] "", because Sequel cannot return the search path of a connection; nil in a
         #   transaction, and with `servers:`
