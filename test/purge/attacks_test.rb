@@ -38,6 +38,7 @@ class PurgeAttacksTest < Minitest::Test
           assert_not_deceived(proxy, origin)
           assert_no_fragment_for_others(proxy, origin)
           assert_keeps_cookies_apart(proxy)
+          assert_no_variant_without_its_field(proxy)
           assert_equal "403", purge(proxy).code if kind == "varnish"
         end
       end
@@ -125,6 +126,17 @@ class PurgeAttacksTest < Minitest::Test
       next unless poison.is_a?(Hash) && poison.keys.first.include?("-")
 
       assert_equal request(origin, "/fragment", attack).body, request(proxy, "/fragment", attack).body, poison.inspect
+    end
+  end
+
+  # Varnish does not send the fields that Connection names, but has them in its key or compares them with Vary.
+  def assert_no_variant_without_its_field(proxy)
+    %w[Origin X-Forwarded-Proto Accept-Language].each do |name|
+      attacked, other = Array.new(2) { "a#{@attacks += 1}.example.org" }
+      fields = { "Accept" => "application/vnd.api+json", name => "https" }
+      request(proxy, "/echo/x", { **fields, "Host" => attacked, "Connection" => "close, #{name}" })
+      seen = [attacked, other].map { |host| request(proxy, "/echo/x", { **fields, "Host" => host }).body.sub(host, "") }
+      assert_equal seen.last, seen.first, name
     end
   end
 

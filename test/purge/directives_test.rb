@@ -23,12 +23,15 @@ class PurgeDirectivesTest < Minitest::Test
     "no_cdn" => { s_maxage: 60, cdn: { stale_if_error: 60 } }
   }.transform_values { |options| Castellan::HTTP::CacheControl.new(**options).shared }
              .merge("unsaid" => { "cache-control" => "max-age=60" },
+                    "without_lifetime" => { "cache-control" => "public", "etag" => '"a"' }, "without_fields" => {},
+                    "no_store" => { "cache-control" => "max-age=60, no-store, public" },
                     "private_cdn" => { "cache-control" => "private, max-age=60", "cdn-cache-control" => "max-age=60" }).freeze
 
   # The responses at once, after the lifetime, to 503 of the application, and to a connection that it closes.
   COMMON = { "max_age" => %i[hit new error error], "s_maxage" => %i[hit new error error],
              "longer_s_maxage" => %i[hit hit hit hit], "short" => %i[hit new error error],
-             "private_cdn" => %i[new new error error] }.freeze
+             "private_cdn" => %i[new new error error], "without_lifetime" => %i[new new error error],
+             "without_fields" => %i[new new error error], "no_store" => %i[new new error error] }.freeze
   # For nginx, only a configuration printed from the application's file follows CDN-Cache-Control.
   CDN = { "cdn" => %i[hit hit hit hit], "short_cdn" => %i[hit new error error], "no_cdn" => %i[new new error error] }.freeze
   IGNORED_CDN = { "cdn" => %i[new new error error], "cdn_stale" => %i[new new error error],

@@ -65,6 +65,50 @@ class PurgeRestTest < Minitest::Test
     end
   end
 
+  # Otherwise a client could send the application requests that the proxy does not see, as another client. Varnish
+  # cannot wait for the application's consent to a WebSocket.
+  def test_a_connection_becomes_a_tunnel_only_for_a_websocket
+    app = ->(env) { [200, { "content-type" => "text/plain" }, ["#{env["REQUEST_URI"]} #{env["HTTP_UPGRADE"]}"]] }
+    proxies(rest: app, castellan: ->(_env) { [200, {}, ["castellan"]] }) do |kind, url|
+      websocket, *others = ["websocket", "h2c", "h2c, websocket"].map do |protocol|
+        raw(URI(url).port, "GET /old HTTP/1.1\r\nHost: a.org\r\nConnection: Upgrade\r\nUpgrade: #{protocol}\r\n" \
+                           "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n" \
+                           "GET /posts HTTP/1.1\r\nHost: a.org\r\nConnection: close\r\n\r\n")
+      end
+      assert_includes websocket, "/old websocket", kind
+      refute_includes websocket, "/posts", kind unless kind == "varnish"
+      others.each do |text|
+        assert_match(%r{/old (?!h2c)}, text, kind)
+        refute_includes text, "/posts", kind
+      end
+    end
+  end
+
+  def test_the_header_fields_of_the_rest_reach_the_client
+    fields = { "content-type" => "text/plain", "surrogate-key" => "a", "cache-tag" => "b", "cache-status" => "own; hit" }
+    proxies(rest: ->(_env) { [200, fields.dup, ["old"]] }) do |kind, url|
+      response = get("#{url}/old")
+      assert_equal fields, fields.to_h { |name, _| [name, response[name]] }, kind
+    end
+  end
+
+  # The application sends the next piece when the client has the one before. HAProxy delays a piece by 0.2 seconds if more
+  # of them may follow.
+  def test_pieces_of_a_streamed_response_of_the_rest_are_not_delayed
+    read = Queue.new
+    KINDS.each do |kind|
+      streaming(read) do |rest|
+        with_proxy(kind, 1, "--only", "/posts", "--rest", rest) do |url|
+          started_ns = Castellan::Clock.monotonic_ns
+          Net::HTTP.start(URI(url).host, URI(url).port, read_timeout: 5) do |http|
+            http.request_get("/old") { |response| response.read_body { read << true } }
+          end
+          assert_operator Castellan::Clock.monotonic_ns - started_ns, :<, 8_000_000_000, kind
+        end
+      end
+    end
+  end
+
   # The second path has related resources with a lifetime only; in the third the application has become different.
   def test_clients_of_nginx_do_not_wait_for_responses_that_are_not_stored
     arrived = Queue.new
@@ -116,6 +160,30 @@ class PurgeRestTest < Minitest::Test
       assert_includes head, " 101 "
       socket.write("ping")
       socket.read
+    end
+  end
+
+  # A server that sends sixty pieces to one client.
+  def streaming(read)
+    server = TCPServer.new("127.0.0.1", 0)
+    thread = Thread.new do
+      socket = server.accept until socket&.gets # HAProxy checks the server with a connection without a request
+      nil until socket.gets == "\r\n"
+      socket.write("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+      60.times { socket.write("1\r\n.\r\n") && read.pop }
+      socket.write("0\r\n\r\n")
+    end
+    yield "http://127.0.0.1:#{server.addr[1]}"
+  ensure
+    thread&.kill&.join
+    server&.close
+  end
+
+  # @return [String] all that the server sends until it closes the connection
+  def raw(port, text)
+    Socket.tcp("127.0.0.1", port) do |socket|
+      socket.write(text)
+      Timeout.timeout(10) { socket.read }
     end
   end
 
