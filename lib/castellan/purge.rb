@@ -86,13 +86,13 @@ module Castellan
     # @param env [Hash] Rack's environment
     # @param vary [String] the header field Vary of the response
     # @param further [Array<String>] further tables on which the response depends
-    # @return [Boolean] whether triggers note every change of the document: its tables are known, each has a
-    #   trigger, and its URL can be stored if a proxy needs it
+    # @return [Boolean] whether triggers note every change of the document: it is of the default shard, its tables are
+    #   known, each has a trigger, and its URL can be stored if a proxy needs it
     def covers?(rendering, env, vary, further: [])
       tables = rendering.tables
       return false if tables.nil? || !@noting.all? { |proxy| proxy.notes?(env, vary) }
 
-      noted { all_triggers?(@outbox.without_triggers(tables | further)) && (@noting.empty? || @outbox.room?) }
+      noted { default_shard? && all_triggers?(@outbox.without_triggers(tables | further)) && (@noting.empty? || @outbox.room?) }
     end
 
     # @param rendering [Document::Rendering]
@@ -128,6 +128,14 @@ module Castellan
     end
 
     private
+
+    def default_shard?
+      return true if @outbox.default?
+
+      @log.call("castellan: documents of other shards are \"no-cache\", because purges of the default shard alone are sent") unless @sharded
+      @sharded = true
+      false
+    end
 
     def all_triggers?(missing)
       return true if missing.empty?

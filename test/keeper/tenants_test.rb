@@ -148,6 +148,18 @@ class TenantsTest < Minitest::Test
     end
   end
 
+  def test_connections_whose_user_or_settings_choose_a_schema_share_no_bytes_of_a_serializer
+    url = Castellan::TestServers.postgres_url
+    cache = Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: Castellan::Versions::ExactVersions.new(Record))
+                             .application_cache
+    tenants = [{}, { variables: { search_path: "two" } }, { options: "-c search_path=one" }, { url: url.sub("postgres@", "one@") }]
+    fetched = tenants.map do |settings|
+      Record.establish_connection({ url: url, **settings })
+      cache.fetch("tenant", expires_in: 60) { settings.inspect }
+    end
+    assert_equal tenants.map(&:inspect), fetched
+  end
+
   def test_a_role_without_a_database_has_no_address
     versions = Castellan::Versions::CommitVersions.new(Castellan::Store::MemoryStore.new)
     versions.watch(Post)

@@ -5,7 +5,8 @@ require "active_record"
 require "rack"
 require "sequel"
 
-# Requests that read from a replica note their URLs in the primary database, where the purger finds them.
+# Requests that read from a replica note their URLs in the primary database, where the purger finds them. Those of
+# another shard are not purged.
 class PurgeReplicaTest < Minitest::Test
   class ReplicatedRecord < ActiveRecord::Base
     self.abstract_class = true
@@ -23,6 +24,7 @@ class PurgeReplicaTest < Minitest::Test
 
   def teardown
     [@primary, @replica, @sequel].compact.each(&:disconnect)
+    ReplicatedRecord.connection_handler.remove_connection_pool(ReplicatedRecord.name, role: :writing, shard: :two)
     ReplicatedRecord.remove_connection
   end
 
@@ -43,16 +45,43 @@ class PurgeReplicaTest < Minitest::Test
     assert_noted { @sequel.with_server(:read_only) { app.call(env) } }
   end
 
+  def test_documents_of_another_shard_are_no_cache
+    one, two = [@primary_url, Castellan::TestServers.postgres_url].map { |url| { adapter: "postgresql", url: url } }
+    ReplicatedRecord.connects_to(shards: { default: { writing: one }, two: { writing: two } })
+    model = Class.new(ReplicatedRecord) { self.table_name = "notes" }
+    app = app(model, ReplicatedRecord)
+    on_two = ->(&block) { ReplicatedRecord.connected_to(shard: :two, &block) }
+    on_two.call do
+      model.connection.execute("CREATE TABLE notes (id int PRIMARY KEY, text text); INSERT INTO notes VALUES (1, 'b')")
+      @purge.install(tables: %w[notes])
+    end
+    control = -> { app.call(env)[1]["cache-control"] }
+    assert_equal "public, s-maxage=600", control.call
+    assert_equal ["public, no-cache"] * 2, Array.new(2) { on_two.call(&control) }
+    assert_equal "public, s-maxage=600", ReplicatedRecord.connected_to(shard: :default, &control)
+    assert_equal(1, @log.count { |line| line.include?("documents of other shards") })
+  end
+
+  def test_documents_of_another_server_of_sequel_are_no_cache
+    @sequel = Sequel.connect(@primary_url, servers: { two: {} }, keep_reference: false)
+    @sequel.extension(:server_block)
+    app = app(Class.new(Sequel::Model(@sequel[:notes])), @sequel)
+    assert_noted { app.call(env) }
+    assert_equal "public, no-cache", @sequel.with_server(:two) { app.call(env) }[1]["cache-control"]
+  end
+
   private
 
   def app(model, source)
+    @log = []
     resource = Class.new(Castellan::Resource) do
       model model
       type "notes"
       attributes :text
       cache_control s_maxage: 600
     end
-    purge = @purge = Castellan::Purge.new(source, Castellan::Purge::Refresh.new("http://127.0.0.1:1"), again_after: nil)
+    proxy = Castellan::Purge::Refresh.new("http://127.0.0.1:1")
+    purge = @purge = Castellan::Purge.new(source, proxy, again_after: nil, log: @log.method(:<<))
     purge.install(resource)
     Castellan.app do
       resource resource

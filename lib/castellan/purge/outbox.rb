@@ -35,6 +35,9 @@ module Castellan
         @installed = nil
       end
 
+      # @return [Boolean] whether {#read} in a new thread finds the notes of what this thread reads
+      def default? = @connections.default?
+
       # @param tables [Array<String>]
       # @return [Array<String>] the tables without triggers; asks the database once a second, in one thread
       def without_triggers(tables)

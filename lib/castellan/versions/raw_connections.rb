@@ -16,7 +16,9 @@ module Castellan
       # The `place` of a connection with the default search path.
       HOME = ""
       DIALECTS = { /postg/i => :postgres, /sqlite/i => :sqlite }.freeze
-      private_constant :DIALECTS
+      # The last three may choose a search path.
+      ADDRESS = %i[host port database service username options variables].freeze
+      private_constant :DIALECTS, :ADDRESS
 
       # @param writing [Boolean] whether to use the primary database, also where queries go to a replica
       # @return [ActiveRecordConnections, SequelConnections]
@@ -70,6 +72,9 @@ module Castellan
 
         # @return [Object] identifies the database of the current role and shard
         def database = model.connection_pool.db_config
+
+        # @return [Boolean] whether this thread writes to the database that a new thread uses
+        def default? = !ActiveRecordThread.connected_elsewhere? || in_role { pool_of_queries.equal?(pool_of_new_threads) }
 
         # Identifies a tenant: the database of the current role and shard, and the search path as set by
         # `schema_search_path=` on the thread's connection.
@@ -186,7 +191,7 @@ module Castellan
 
         def address_of(pool, path)
           config = pool.db_config.configuration_hash
-          [*config.values_at(:host, :port, :database), path || config[:schema_search_path] || config[:schema_order]].inspect.freeze
+          [*config.values_at(*ADDRESS), path || config[:schema_search_path] || config[:schema_order]].inspect.freeze
         end
 
         # @return [Object, nil] nil if the current role and shard have none
@@ -248,6 +253,9 @@ module Castellan
           server = @database.pool.send(:pick_server, :read_only) if @database.sharded? # that of `with_server`
           [*@database.opts.values_at(:host, :port, :database, :search_path), server].inspect
         end
+
+        # @return [Boolean] whether this thread is in no `with_server`, except of the replica
+        def default? = !@database.sharded? || %i[default read_only].include?(@database.pool.send(:pick_server, :read_only))
 
         # @return [Boolean] whether the thread's queries are in a transaction; Sequel takes a connection to find out
         def transaction? = !none? && @database.in_transaction?
