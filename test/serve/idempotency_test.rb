@@ -170,6 +170,32 @@ class IdempotencyInMemoryTest < Minitest::Test
     end
   end
 
+  def test_a_response_that_the_store_damaged_is_a_409
+    change = nil
+    damaging = Class.new(SimpleDelegator) { define_method(:read_multi) { |keys| super(keys).transform_values { |kept| change[kept.dup] } } }
+    @app = build(damaging.new(@store))
+    assert_equal 201, post(TAG).status
+    [->(kept) { kept[0..-2] }, ->(kept) { kept[0, 37] }, ->(kept) { "#{kept}x" }, ->(kept) { kept.tap { kept.setbyte(-5, 33) } },
+     ->(kept) { kept.tap { kept.setbyte(40, 33) } }].each { |damage| (change = damage) && assert_refused(409, post(TAG)) }
+    change = ->(kept) { kept }
+    assert_equal [201, 1], [post(TAG).status, count]
+  end
+
+  def test_the_response_of_another_key_is_a_409
+    keys = ['"one"', '"two"']
+    keys.each { |key| assert_equal 201, post(TAG, key: key).status }
+    first = nil
+    mixing = Class.new(SimpleDelegator) { define_method(:read_multi) { |names| { names.first => first ||= super(names).values.first } } }
+    @app = build(mixing.new(@store))
+    assert_equal([201, 409], keys.map { |key| post(TAG, key: key).status })
+  end
+
+  # redis-client and dalli write again after their connection broke.
+  def test_a_key_that_the_client_wrote_twice_is_taken
+    @app = build(Class.new(SimpleDelegator) { def write_multi(*, **) = Array.new(2) { super }.last }.new(@store))
+    assert_equal [201, 201, 1], [post(TAG).status, post(TAG).status, count]
+  end
+
   def test_a_store_that_fails_is_503_and_writes_nothing
     @app = build(BrokenStore.new.tap { |store| store.broken = true })
     response = post(TAG)

@@ -145,6 +145,14 @@ class FailSafeTest < Minitest::Test
     assert_equal ["castellan: the cache is skipped, because its store fails: no permission to SET"], @lines
   end
 
+  # redis-client and dalli do that when their connection broke before the first answer arrived.
+  def test_a_lease_that_the_client_wrote_twice_is_acquired
+    write = @store.method(:write_multi)
+    @store.define_singleton_method(:write_multi) { |entries, **options| Array.new(2) { write.call(entries, **options) }.last }
+    assert_equal true, @safe.acquire("lease", "me", ttl: 10)
+    assert_equal false, @safe.acquire("lease", "another", ttl: 10)
+  end
+
   # Redis repeats the arguments of a command that it does not know, which may be compressed bytes.
   def test_a_failure_whose_message_is_not_utf8_is_a_miss
     clocked do

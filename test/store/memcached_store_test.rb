@@ -3,6 +3,7 @@
 require "test_helper"
 require "dalli"
 require_relative "store_contract"
+require_relative "../support/stalling_proxy"
 
 class MemcachedStoreTest < Minitest::Test
   include StoreContract
@@ -75,6 +76,13 @@ class MemcachedStoreTest < Minitest::Test
     assert_nil Planted.loaded
   end
 
+  def test_an_error_of_dalli_for_a_damaged_answer_is_a_store_error
+    client = Dalli::Client.new(address, raw: true, protocol: :meta)
+    client.define_singleton_method(:get) { |*| raise "[Dalli] No request in progress. This may be a bug in Dalli." }
+    damaged = Castellan::Store::MemcachedStore.new(client)
+    assert_match(/\AMemcachedStore: RuntimeError: /, assert_raises(Castellan::StoreError) { damaged.read_multi(%w[a]) }.message)
+  end
+
   def test_an_operation_on_a_stopped_server_ends_with_its_timeout
     level = Dalli.logger.level
     Dalli.logger.level = Logger::FATAL
@@ -115,7 +123,31 @@ class MemcachedStoreTest < Minitest::Test
     Dalli.logger.level = level if level
   end
 
+  # With failover, another server would take the write, and this one would return the old value when it is back.
+  def test_a_write_to_one_of_several_servers_that_is_down_is_a_store_error
+    level = Dalli.logger.level
+    Dalli.logger.level = Logger::FATAL
+    proxy = Castellan::StallingProxy.new(Castellan::TestServers.memcached.port)
+    store = Castellan::Store::MemcachedStore.new([address, "127.0.0.1:#{proxy.port}"], timeout: 1)
+    keys = Array.new(30) { |number| key(number.to_s) }
+    assert_equal keys, store.write_multi(keys.to_h { |key| [key, "old"] })
+    proxy.stall
+    lost = keys.reject { |key| written?(store, key) }
+    assert_includes 1..29, lost.size
+    assert_raises(Castellan::StoreError) { store.write_multi(keys.to_h { |key| [key, "new"] }) }
+    lost.first(3).each { |key| assert_raises(Castellan::StoreError) { store.delete_multi([key]) } }
+  ensure
+    proxy&.close
+    Dalli.logger.level = level if level
+  end
+
   private
+
+  def written?(store, key)
+    store.write_multi({ key => "new" }).any?
+  rescue Castellan::StoreError
+    false
+  end
 
   # The signal reaches the threads of the server one after the other.
   def halt(server)

@@ -15,6 +15,9 @@ class NonsenseServerTest < Minitest::Test
     "a value of 4 GB" => ->(client) { loop { client.write("$4000000000\r\nVA 4000000000 k\r\n") && client.write("x" * 65_536) } },
     "a list of 4,000,000,000 values" => ->(client) { loop { client.write("*4000000000\r\n$1\r\nx\r\n") } },
     "one answer too few" => ->(client) { loop { client.readpartial(4_096) && client.write("*1\r\n$1\r\nx\r\n") } },
+    "numbers that are none" => ->(client) { loop { client.readpartial(4_096) && client.write(":1e\r\n" * 4) } },
+    "a text without a value" => ->(client) { loop { client.readpartial(4_096) && client.write("=-1\r\n" * 4) } },
+    "a size of 30 digits" => ->(client) { loop { client.readpartial(4_096) && client.write("*#{"9" * 30}\r\n") } },
     "nothing" => ->(client) { client.read }
   }.freeze
   USES = {

@@ -4,6 +4,7 @@ require "digest/sha2"
 require "json"
 require "securerandom"
 require "stringio"
+require "zlib"
 
 module Castellan
   module Serve
@@ -65,8 +66,9 @@ module Castellan
       private
 
       # Without an answer (it is late, or an interrupt arrives) the store may have the lease; nothing is written yet.
+      # A client that lost the answer together with its connection writes again, and is then refused by its own lease.
       def take(name, lease)
-        taken = write(name, lease, LEASE, if_absent: true)
+        taken = write(name, lease, LEASE, if_absent: true) || read(name) == lease
         answered = true
         taken
       ensure
@@ -99,8 +101,9 @@ module Castellan
       # The data is written, so the client gets its response even if the store fails. The lease then stays.
       def keep(name, lease, response)
         status, headers, body = response
-        kept = "#{DONE}#{lease[1, FINGERPRINT]}#{JSON.generate([status, headers.slice(*KEPT_HEADERS)])}\n".b
-        body.each { |part| kept << part.b }
+        sent = "#{JSON.generate([status, headers.slice(*KEPT_HEADERS)])}\n".b
+        body.each { |part| sent << part.b }
+        kept = DONE.b << lease[1, FINGERPRINT] << checksum(name, sent) << sent
         (fits?(name, kept) && @store.write_multi({ name => kept }, ttl: @ttl).any?) || hold(name, lease)
       rescue StoreError => error
         warn("castellan: the response to an Idempotency-Key was not kept: #{error.message}")
@@ -128,14 +131,20 @@ module Castellan
         kept = read(name)
         refuse("a request with this key has just ended; send it again", 409) if kept.nil?
         refuse("another request was sent with this key; choose a new key for each", 422) if kept[1, FINGERPRINT] != fingerprint
-        refuse("a request with this key is running, or has no response that could be kept", 409) if kept.start_with?(RUNNING)
+        sent = sent(name, kept) or refuse("a request with this key is running, or has no response that could be kept", 409)
 
-        head, body = kept.byteslice((FINGERPRINT + 1)..).split("\n", 2)
-        status, headers = JSON.parse(body ? head : "")
+        head, body = sent.split("\n", 2)
+        status, headers = JSON.parse(head)
         [status, headers.merge("idempotent-replayed" => "true"), body.empty? ? [] : [body.force_encoding(Encoding::UTF_8)]]
-      rescue JSON::ParserError # of a store that cuts values
-        unavailable
       end
+
+      # @return [String, nil] nil for a lease, and for a response that is damaged or of another key
+      def sent(name, kept)
+        checksum, sent = kept.unpack("@#{FINGERPRINT + 1}a4a*")
+        sent if kept.start_with?(DONE) && checksum == checksum(name, sent)
+      end
+
+      def checksum(name, sent) = [Zlib.crc32(sent, Zlib.crc32(name))].pack("N")
 
       def read(name)
         kept = @store.read_multi([name])[name]&.b

@@ -85,7 +85,7 @@ module Castellan
       #   not held
       def acquire(key, token, ttl:)
         guard(nil) do
-          @store.write_multi({ key => token }, ttl: ttl, if_absent: true).any?
+          @store.write_multi({ key => token }, ttl: ttl, if_absent: true).any? || holds?(key, token)
         rescue StoreError
           release(key, token) # its answer may only be late
           raise
@@ -127,6 +127,11 @@ module Castellan
         begins = fail_with(error.message, started_ns)
         @log.call("castellan: #{@effect}, because its store fails: #{error.message}") if begins
         miss
+      end
+
+      # A client that lost the answer together with its connection writes again, and is then refused by its own token.
+      def holds?(key, token)
+        @store.read_multi([key])[key] == token
       end
 
       # Logs nothing, because the failure of the write is logged.

@@ -77,8 +77,6 @@ module Castellan
       def write_multi(entries, ttl: nil, if_absent: false)
         Store.check_ttl(ttl)
         seconds = ttl && [ttl.ceil, LONGEST].min
-        return write_at_once(entries, seconds) if !if_absent && entries.size > 1 && @client.respond_to?(:set_multi)
-
         entries.filter_map { |key, bytes| key if write(name(key), bytes, seconds, if_absent) }
       end
 
@@ -120,13 +118,15 @@ module Castellan
       end
 
       # Reconnects after 1 s; by default dalli treats a server as down for 30 s. A second attempt would only
-      # take as long as the timeout again.
+      # take as long as the timeout again. Without failover, because a server that was unreachable for a while would
+      # return values that were deleted or replaced on another server.
       def client_options(timeout)
-        { raw: true, protocol: :meta, socket_timeout: timeout, socket_max_failures: 1, down_retry_delay: 1,
+        { raw: true, protocol: :meta, socket_timeout: timeout, socket_max_failures: 1, down_retry_delay: 1, failover: false,
           compress: false, value_max_bytes: 1 << 40, castellan: true }
       end
 
-      # Dalli hides that a server is down in get_multi and set_multi, but not in get and alive!.
+      # Dalli hides that a server is down in get_multi and set_multi, but not in get and alive!. A write that is lost must
+      # not look like one that succeeded, so each key is written by itself.
       def values_of(names)
         return { names.first => @client.get(names.first) } if names.size == 1
 
@@ -141,18 +141,6 @@ module Castellan
         "#{@namespace}~#{[Digest::SHA256.digest(key)].pack('m0')}"
       rescue ArgumentError # invalid bytes in the key's encoding
         name(key.b)
-      end
-
-      # Writes in one round trip. Deletes keys with too large values, so that no old value remains.
-      def write_at_once(entries, seconds)
-        small, large = entries.partition { |_, bytes| bytes.bytesize <= @limit }
-        delete_multi(large.map(&:first))
-        named = small.to_h { |key, bytes| (name = name(key)) && [name, sealed(name, bytes)] }
-        guard do
-          @client.set_multi(named, seconds, raw: true)
-          @client.alive!
-        end
-        small.map(&:first)
       end
 
       def write(name, bytes, seconds, if_absent)
@@ -178,13 +166,14 @@ module Castellan
         bytes.byteslice(5, bytes.bytesize) if bytes.byteslice(1, 4).unpack1("N") == Zlib.crc32(name)
       end
 
-      # Closes a connection that timed out in the middle of a response.
+      # Closes a connection that timed out in the middle of a response. Rescues StandardError, because dalli raises
+      # RuntimeError and others for damaged answers.
       def guard(&block)
         Store.within(@deadline, &block)
       rescue StoreError => error
         @client.close
         raise StoreError, "MemcachedStore: #{error.message}"
-      rescue Dalli::DalliError, SystemCallError, IOError, SocketError => error
+      rescue StandardError => error
         raise StoreError, "MemcachedStore: #{error.class}: #{error.message}"
       end
     end
