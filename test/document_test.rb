@@ -200,6 +200,15 @@ class DocumentOnActiveRecordTest < Minitest::Test
     defined?(Sequel)'
     assert_equal "nil\nnil\nnil\nnil\n", run_ruby("-w", "-e", code)
   end
+
+  def test_a_scope_from_before_a_reload_is_refused_with_the_reason
+    model = library.models::Article
+    reloaded = Class.new(model.superclass) { define_singleton_method(:name) { model.name } }
+    reloaded.table_name = "articles"
+    error = assert_raises(Castellan::ConfigurationError) { articles.document(reloaded.order(:id)) }
+    assert error.message.end_with?("got records of #{model.name}, another class of the same name: " \
+                                   "after a reload, take the resource and the scope anew"), error.message
+  end
 end
 
 # A connection of its own, which goes while the resource is there.

@@ -23,7 +23,8 @@ module Castellan
       NO_VALUES = [].freeze
       NO_CODINGS = [].freeze
       UNCACHED = "each request reads the linkage of a relationship from the rows"
-      private_constant :NO_BYTES, :NO_VALUES, :NO_CODINGS, :UNCACHED
+      RELOADED = ", another class of the same name: after a reload, take the resource and the scope anew"
+      private_constant :NO_BYTES, :NO_VALUES, :NO_CODINGS, :UNCACHED, :RELOADED
 
       class << self
         # @param given [Object] the argument of `Resource.document`: a scope, records, `:all` or nil
@@ -70,19 +71,25 @@ module Castellan
 
           scope = given
           scope = adapter.scopes.from(scope) if scope.is_a?(Class) || Rows.scope?(scope)
-          adapter.scopes.own?(scope) ? scopes.narrow(definition, adapter, scope) : refuse(definition, "got #{named(scope)}")
+          return scopes.narrow(definition, adapter, scope) if adapter.scopes.own?(scope)
+
+          refuse(definition, "got #{named(scope)}#{RELOADED if namesake?(model_of(scope), definition.model)}")
         end
+
+        def namesake?(model, own) = !model.equal?(own) && own.is_a?(Class) && !own.name.nil? && model&.name == own.name
 
         def refuse(definition, text)
           raise ConfigurationError, "#{definition.name} is declared on #{named(definition.model)}; " \
                                     "give document a scope of that, #{text}"
         end
 
+        def model_of(given) = given.respond_to?(:klass) ? given.klass : (given.model if given.respond_to?(:model))
+
         # Does not call `inspect`, which would load a relation.
         def named(given)
           return given.name || "a class without a name" if given.is_a?(Module)
 
-          model = given.respond_to?(:klass) ? given.klass : (given.model if given.respond_to?(:model))
+          model = model_of(given)
           model ? "records of #{model.name}" : given.inspect[0, 60]
         end
       end
