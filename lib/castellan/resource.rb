@@ -225,7 +225,8 @@ module Castellan
         end
       end
 
-      # Allows clients to write attributes and relationships through `Castellan.app`. By default they cannot.
+      # Allows clients to write attributes and relationships through `Castellan.app`. By default they cannot. Replaces what
+      # the superclass declares for the same names.
       #
       #   writable :title, :body, :author
       #   writable :slug, on: :create
@@ -242,7 +243,7 @@ module Castellan
           wrong = (Array(on) - Writing::ACTIONS).first
           Declaring.refuse("writable: on: is :create, :update or both, got #{wrong.inspect}", location) if wrong
 
-          declarations.writing = declarations.writing.with_names(names.map(&:to_sym).freeze, Array(on).freeze, block)
+          declarations.writing = declarations.writing.with_names(names.map(&:to_sym).freeze, Array(on).freeze, block, self)
           declarations.locations[:writable] = location
         end
       end

@@ -33,7 +33,8 @@ module ConditionsAndLinksContract
     resource = articles { belongs_to :author, resource: "AuthorResource", if: ->(viewer) { viewer } }
     each_source do |given|
       document = JSON.parse(resource.render(given, include: "author"))
-      assert_equal [nil, nil], [document["included"], document["data"][0]["relationships"]]
+      assert_equal [[], nil], [document["included"], document["data"][0]["relationships"]]
+      assert_nil JSON.parse(resource.render(given, include: :author))["included"]
       refute_empty JSON.parse(resource.render(given, include: "author", viewer: 1))["included"]
     end
   end

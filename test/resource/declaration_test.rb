@@ -122,6 +122,24 @@ class DeclarationTest < Minitest::Test
     assert_equal child.definition.representations, parent.definition.representations
   end
 
+  def test_a_subclass_narrows_what_is_writable
+    parent = resource {
+      attributes :title, :body, :position
+      writable :title, :body
+      writable :position
+    }
+    child = Class.new(parent) {
+      writable :title, on: :create
+      writable(:position, on: :create) { |viewer| viewer }
+      writable(:position, on: :update) { |viewer| viewer == 1 }
+    }
+    writable = ->(one, viewer) { %i[create update].map { |action| one.definition.writing.names(action, viewer) } }
+    assert_equal [%i[title body position]] * 2, writable[parent, nil]
+    assert_equal [%i[body title], %i[body]], writable[child, nil]
+    assert_equal [%i[body title position], %i[body position]], writable[child, 1]
+    assert_equal [%i[body]], [Class.new(parent) { writable(:title, :position) { false } }.definition.writing.names(:create, 1)]
+  end
+
   def test_a_subclass_may_declare_an_attribute_where_its_superclass_has_a_relationship
     child = Class.new(resource { has_many :comments }) { attribute(:comments, columns: :title) { |row| row.title } }
     assert_equal [%i[comments], {}], [child.definition.attributes.keys, child.definition.relationships]

@@ -129,8 +129,8 @@ module AppContract
   end
 
   covers "inclusion-unrequested"
-  def test_included_is_present_only_with_a_non_empty_include
-    assert_nil get("/articles?include=").last["included"]
+  def test_included_is_present_if_and_only_if_the_client_sends_include
+    assert_equal [], get("/articles?include=").last["included"]
     assert_nil get("/articles").last["included"]
     library.run("DELETE FROM taggings")
     assert_equal [], get("/articles?include=tags").last["included"]

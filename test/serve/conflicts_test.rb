@@ -41,6 +41,15 @@ module ConflictsContract
     assert_equal 1, journal.rows("SELECT lock_version FROM posts WHERE id = 1").first["lock_version"]
   end
 
+  def test_a_request_that_changes_no_column_leaves_the_lock_column
+    app = build { nil }
+    [{}, { relationships: { tags: { data: [] } } }].each do |members|
+      response = patch(app, JSON.generate(data: { type: "posts", id: "1", **members }))
+      assert_equal [200, 0], [response.status, journal.rows("SELECT lock_version FROM posts WHERE id = 1").first["lock_version"]]
+    end
+    assert_equal 0, journal.rows("SELECT COUNT(*) AS count FROM taggings WHERE post_id = 1").first["count"]
+  end
+
   private
 
   # Runs the block after each update, inside its transaction.

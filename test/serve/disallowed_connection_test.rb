@@ -60,6 +60,18 @@ class DisallowedConnectionTest < Minitest::Test
     assert_equal 204, respond("DELETE", "/letters/1").status
   end
 
+  # As in a config.ru without Rails, where nothing else gives it back: a thread of Puma would keep one of the pool.
+  def test_a_request_leaves_no_connection_leased
+    requests = [["GET", "/ready"], ["POST", "/letters", { subject: "One" }], ["POST", "/letters", { subject: "One" }],
+                ["PATCH", "/letters/1", { subject: "Two" }], ["GET", "/letters"], ["DELETE", "/letters/1"]]
+    statuses = requests.map do |method, path, attributes|
+      status = attributes ? send_letter(method, path, id: path[/\d+/], **attributes) : respond(method, path).status
+      assert_nil @leased, "#{method} #{path}"
+      status
+    end
+    assert_equal [200, 201, 409, 200, 200, 204], statuses
+  end
+
   def test_readiness_and_a_transaction_of_the_caller
     assert_equal 200, respond("GET", "/ready").status
     Letter.transaction do
@@ -89,6 +101,7 @@ class DisallowedConnectionTest < Minitest::Test
     env = Rack::MockRequest.env_for(path, method: method, "CONTENT_TYPE" => "application/vnd.api+json", **options)
     Rack::MockResponse[*@app.call(env)]
   ensure
+    @leased = Base.connection_pool.active_connection?
     Base.connection_handler.clear_active_connections!
   end
 end

@@ -31,14 +31,14 @@ module FrameContract
   def test_documents_have_the_jsonapi_object_and_links
     _, document = get("/posts/1?fields[posts]=title")
     assert_equal({ "version" => "1.1", "meta" => { "implementation" => "journal" } }, document["jsonapi"])
-    assert_equal({ "self" => "https://api.example.org/v1/posts/1?fields[posts]=title", "describedby" => "/openapi.json" },
+    assert_equal({ "self" => "https://api.example.org/v1/posts/1?fields%5Bposts%5D=title", "describedby" => "/openapi.json" },
                  document["links"])
   end
 
   def test_links_of_a_page_begin_with_the_base_url
     links = get("/posts?page[size]=1").last["links"]
     assert_equal "https://api.example.org/v1/posts?page%5Bnumber%5D=2&page%5Bsize%5D=1", links["next"]
-    assert_equal "https://api.example.org/v1/posts?page[size]=1", links["self"]
+    assert_equal "https://api.example.org/v1/posts?page%5Bsize%5D=1", links["self"]
   end
 
   def test_without_base_url_links_begin_with_the_mount_path
@@ -50,10 +50,47 @@ module FrameContract
 
   def test_the_self_link_of_a_related_resource_is_the_requested_url
     @app = build { self_links }
-    ["/posts/1/writer", "/posts/1/writer?fields[writers]=name", "/writers/1/posts"].each do |path|
+    ["/posts/1/writer", "/posts/1/writer?fields%5Bwriters%5D=name", "/writers/1/posts"].each do |path|
       response, document = get(path)
       assert_equal [200, path], [response.status, document["links"]["self"]]
     end
+  end
+
+  # RFC 3986, section 3.4; axios does not escape brackets.
+  def test_the_self_link_is_a_uri
+    link = get(%(/posts?fields[posts]=title&locale=de&sort=-title&x-trace="a|b"%3Cé+^`).b).last["links"]["self"]
+    assert_equal "/v1/posts?fields%5Bposts%5D=title&locale=de&sort=-title&x-trace=%22a%7Cb%22%3C%C3%A9+%5E%60",
+                 link.delete_prefix("https://api.example.org")
+    assert_equal link.split("?").last, get(link.delete_prefix("https://api.example.org/v1")).last["links"]["self"].split("?").last
+  end
+
+  def test_types_and_relationships_of_other_letters_have_uris
+    tags = journal.models::TagResource
+    sized = resource_of("PostResource") do
+      type "größen"
+      has_many :schlüssel, from: :tags, resource: tags
+      self_links
+    end
+    @app = serve do |models|
+      self_links
+      [sized, tags, models::WriterResource, models::CommentResource].each { |one| resource one }
+    end
+    _, document = get("/gr%C3%B6%C3%9Fen?page[size]=1&fields[gr%C3%B6%C3%9Fen]=schl%C3%BCssel&include=schl%C3%BCssel")
+    post = document["data"].first
+    links = [document["links"], post["links"], post["relationships"]["schlüssel"]["links"]].flat_map(&:values).compact
+    assert_includes links, "/gr%C3%B6%C3%9Fen/1/relationships/schl%C3%BCssel"
+    links.each { |link| assert_equal [200, true], [get(link).first.status, link.ascii_only?], link }
+    assert_equal 200, get("/größen/1/schlüssel".b).first.status
+  end
+
+  covers "inclusion-include-parameter", "optional-top-level"
+  def test_the_document_of_an_empty_relationship_has_the_members_of_others
+    journal.run("UPDATE posts SET writer_id = NULL WHERE id = 2")
+    full, empty = %w[1 2].map { |id| get("/posts/#{id}/writer?include=posts&locale=de").last }
+    assert_equal [full.keys.sort, nil, []], [empty.keys.sort, *empty.values_at("data", "included")]
+    assert_equal full["links"]["self"].sub("/1/", "/2/"), empty["links"]["self"]
+    assert_equal full["jsonapi"], empty["jsonapi"]
+    refute_includes get("/posts/2/writer").last, "included"
   end
 
   def test_without_declarations_documents_have_none_of_it
@@ -92,6 +129,19 @@ module FrameContract
     assert_bad_parameter "locale", "/posts?locale[]=de"
     assert_bad_parameter "locales", "/posts?locales=de", "did you mean locale?"
     assert_bad_parameter "x-trace", "/posts?x-trace=%00"
+  end
+
+  covers "query-parameters-bad-request"
+  def test_other_parameters_are_refused_where_they_would_be_ignored
+    tags = "/posts/1/relationships/tags"
+    assert_bad_parameter "include", "#{tags}?include=tags"
+    [["DELETE", "/posts/1"], ["PATCH", "/posts/1"], ["POST", "/posts"], ["PATCH", tags], ["DELETE", tags]].each do |method, path|
+      response, document = send_data(method, "#{path}?locale=de&filter[title]=Second", [])
+      assert_equal [400, "filter"], [response.status, document["errors"].first["source"]["parameter"]], method
+    end
+    assert_equal [200, 200], [get("/posts/1").first.status, get("#{tags}?locale=de").first.status]
+    assert_equal 204, send_data("PATCH", "#{tags}?locale=de", []).first.status
+    assert_equal 204, request("DELETE", "/posts/1?locale=de").status
   end
 
   def test_authenticate_finds_the_parameters

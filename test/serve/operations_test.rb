@@ -139,6 +139,8 @@ module OperationsContract
     [{}, { "atomic:operations" => {} }, { "atomic:operations" => [] }, { "atomic:operations" => [{}], "data" => nil }].each do |document|
       assert_equal 400, request(document).status, document.inspect
     end
+    errors = JSON.parse(request({ "atomic:operations" => [nil] }).body)["errors"]
+    assert_equal %w[/atomic:operations/0], errors.map { |error| error.dig("source", "pointer") }
   end
 
   covers "atomic-10"
@@ -148,6 +150,7 @@ module OperationsContract
     assert_equal 415, request(document, "CONTENT_TYPE" => 'application/vnd.api+json;ext="https://example.org/other"').status
     assert_equal 406, request(document, "HTTP_ACCEPT" => 'application/vnd.api+json;ext="https://example.org/other"').status
     assert_equal 405, request(document, "REQUEST_METHOD" => "PATCH").status
+    assert_equal 400, request(document, "QUERY_STRING" => "include=post").status
     assert_equal 204, request(document, "HTTP_ACCEPT" => MEDIA_TYPE).status
     assert_equal 415, request({ "data" => { "type" => "tags", "attributes" => { "name" => "new" } } }, "PATH_INFO" => "/tags").status
   end

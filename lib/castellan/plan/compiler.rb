@@ -14,7 +14,7 @@ module Castellan
       def call
         note_included([@definition, *@definition.types], @request.include) if @request.format == :json_api
         root = @definition.several_types? ? of_types : node(@definition, @request.include, "")
-        FetchPlan.new(root: root, format: @request.format, signature: @request.signature,
+        FetchPlan.new(root: root, format: @request.format, signature: @request.signature, compound: @request.includes_nothing?,
                       for_viewers: root.each.any? { |node| node.definition.for_viewers? })
       end
 

@@ -19,8 +19,9 @@ module Castellan
       attr_reader :root, :format, :nodes, :signature, :holes, :for_viewers
       alias for_viewers? for_viewers
 
-      def initialize(root:, format:, signature:, for_viewers: false)
+      def initialize(root:, format:, signature:, for_viewers: false, compound: false)
         @root = root
+        @compound = compound
         @format = format
         @nodes = root.each.to_a.freeze
         @signature = signature.dup.freeze
@@ -30,8 +31,8 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean] whether the document has included records
-      def compound? = nodes.size > (several_types? ? 1 + root.edges.first.nodes.size : 1)
+      # @return [Boolean] whether the document has the member `included`, which may be empty
+      def compound? = @compound || nodes.size > (several_types? ? 1 + root.edges.first.nodes.size : 1)
 
       # @return [Boolean] whether primary rows are written as resources of several
       #   types, through the root's only edge

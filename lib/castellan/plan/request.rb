@@ -101,6 +101,7 @@ module Castellan
         @fields = Fields.parse(definition, fields, only: only)
         @fixed = fields && by_client.include?(:include) && !by_client.include?(:fields) ? true : false
         @include = IncludeTree.parse(definition, include, only: only, client: of_client?(include), fixed: @fixed ? @fields : nil)
+        @sent = !include.nil? && of_client?(include)
         @format = format ? format!(format) : definition.document_format
         @filter_parameters = NO_VALUES
         @filters = filters_of(filter)
@@ -121,6 +122,10 @@ module Castellan
         hidden.reject! { |_, names| names.empty? }
         hidden.empty? ? self : dup.tap { |request| request.send(:hide, hidden) }.freeze
       end
+
+      # JSON:API 1.1, "Inclusion of Related Resources".
+      # @return [Boolean] whether a client sent an `include` that includes nothing; the document then has an empty `included`
+      def includes_nothing? = @sent && include.empty?
 
       # Another type may have a relationship of this name that can be included.
       # @param name [Symbol] a relationship that {#include} has
@@ -145,6 +150,7 @@ module Castellan
         @sort = sort.map { |column, direction| [type.sorts.fetch(column.name).key, direction] }
         @definition = type
         @include = NO_VALUES
+        @sent = false
         @fields = Fields.parse(type, nil)
         @page = @cursor = nil
         @signature = sign
@@ -317,12 +323,12 @@ module Castellan
 
       # Caches the signature of the plain shape: all members, nothing included.
       def sign
-        return @definition.derive([:signature, format]) { signed } if include.empty? && !fields.sparse?
+        return @definition.derive([:signature, format]) { signed } if include.empty? && !@sent && !fields.sparse?
 
         signed
       end
 
-      def signed = "#{format}|#{shape_of(@definition, include)}".freeze
+      def signed = "#{format}#{"+" if includes_nothing?}|#{shape_of(@definition, include)}".freeze
 
       # Returns for example "UserResource:users(email,roles{RoleResource:roles(title)},groups)". Contains only
       # declared names, so that clients cannot create new signatures.

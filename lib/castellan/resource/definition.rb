@@ -343,7 +343,8 @@ module Castellan
         found = Relationship.new(name: name, key: key, owner: @resource, **options)
         return found unless @url
 
-        links = { self: "#{@url}/relationships/#{key}", related: ("#{@url}/#{key}" if found.related?) }.compact
+        path = ERB::Util.url_encode(key)
+        links = { self: "#{@url}/relationships/#{path}", related: ("#{@url}/#{path}" if found.related?) }.compact
         links = links.transform_values { |link| Computed.of(link) }.merge(found.links)
         Relationship.new(name: name, key: key, owner: @resource, **options, links: links.freeze)
       end
@@ -352,7 +353,7 @@ module Castellan
         at = declarations.self_links or return
         refuse("self_links needs an id of one column", declarations.locations[:self_links]) unless @id_column.is_a?(Symbol)
 
-        "#{at == :type ? "/#{@type}" : at}/{#{@id_column}}"
+        "#{at == :type ? "/#{ERB::Util.url_encode(@type)}" : at}/{#{@id_column}}"
       end
 
       def check_representations(locations)

@@ -4,8 +4,8 @@ module Castellan
   class Resource
     # Holds what {Resource.writable}, {Resource.deletable} and {Resource.authorize} declare. Frozen.
     class Writing
-      # Writable members, the actions for which they are writable, and a block that takes the viewer.
-      Rule = Struct.new(:names, :actions, :condition)
+      # Writable members, the actions for which they are writable, a block that takes the viewer, and the declaring resource.
+      Rule = Struct.new(:names, :actions, :condition, :resource)
       # An action, and the block or authorizer that allows it.
       Policy = Struct.new(:action, :block, :authorizer)
       ACTIONS = %i[create update].freeze
@@ -27,9 +27,15 @@ module Castellan
         freeze
       end
 
-      # @return [Writing] with one more rule
-      def with_names(names, actions, condition)
-        with(rules: [*@rules, Rule.new(names, actions, condition).freeze].freeze)
+      # @return [Writing] with one more rule, which replaces those that the resource inherits for these names
+      def with_names(names, actions, condition, resource)
+        kept = @rules.filter_map do |rule|
+          next rule if rule.resource.equal?(resource)
+
+          left = rule.names - names
+          Rule.new(left.freeze, *rule.to_a.drop(1)).freeze if left.any?
+        end
+        with(rules: [*kept, Rule.new(names, actions, condition, resource).freeze].freeze)
       end
 
       # @param authorizer [#call, nil] called instead of the block, with the action, the viewer and the record

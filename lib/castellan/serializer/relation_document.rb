@@ -20,6 +20,9 @@ module Castellan
 
         # @return [Boolean] whether a relationship of the tree is included for this type
         def included?(_definition, _name) = true
+
+        # @return [Boolean] as of {Plan::Request}
+        def includes_nothing? = false
       end
       private_constant :ADVICE, :Shape
 

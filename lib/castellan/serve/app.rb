@@ -95,12 +95,14 @@ module Castellan
         open = @authentication.nil? && @around.empty? && @pages.nil? && @frame.own.empty? && builder.replication.nil?
         rows = builder.resources.each_value.filter_map { |resource,| check(resource) }
         @endpoints = builder.resources.to_h do |path, (resource, scope, asked)|
+          path = Rack::Utils.escape_path(path) # a type may be "größen"
           [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?, frame: @frame)]
         end.freeze
+        @paths = @endpoints.merge(@endpoints.transform_keys { |path| Rack::Utils.unescape_path(path) }).freeze
         @keeping = @endpoints.select { |_, endpoint| open && endpoint.keeps? }.freeze
         @replicas = replicas(builder) if builder.replication
         @operations_path = builder.operations_path
-        @operations = Operations.new(self) if @operations_path
+        @operations = Operations.new(self, @frame) if @operations_path
         @routes = @endpoints.to_h { |path, endpoint|
           [endpoint, endpoint.several_tables? ? SeveralTables.new(endpoint, self) : Routes.new(endpoint, path)]
         }.compare_by_identity.freeze
@@ -131,7 +133,7 @@ module Castellan
 
         path = path.chomp("/")
         segments = []
-        until (endpoint = @endpoints[path])
+        until (endpoint = @paths[path])
           return if segments.size == MOST_SEGMENTS
 
           path, _, segment = path.rpartition("/")

@@ -272,6 +272,16 @@ module Castellan
       # @raise [BadRequest] if the query string is invalid
       def check_query(env) = parameters(env["QUERY_STRING"] || "")
 
+      # @raise [BadRequest] see {Frame#only_own!}
+      def only_own!(env, *also) = @frame.only_own!(env, *also)
+
+      # @param env [Hash] Rack's environment
+      # @return [Hash{String => Object}] the top-level members beside the data of a related resource that does not exist
+      def around(env)
+        included = { "included" => [] } if Parameters.read(env["QUERY_STRING"] || "").key?("include")
+        { **(included || {}), **(@framed ? @frame.members(location(env), env["QUERY_STRING"]) : {}) }
+      end
+
       # @param env [Hash] Rack's environment
       # @param viewer [Object, nil]
       # @param id [String, nil] nil: the collection

@@ -10,6 +10,10 @@ module Castellan
     #   frame.jsonapi                     # => {"version":"1.1"}
     #   frame.params("locale=de&sort=id") # => { "locale" => "de" }
     class Frame
+      # Characters that clients send in queries, but that a URI does not have (RFC 3986, section 3.4), such as brackets.
+      NO_URI = %r{[^\w.~!$&'()*+,;=:@/?%-]}
+      private_constant :NO_URI
+
       # @return [String, nil] the base of links, instead of the path where the application is mounted
       # @return [String, nil] the JSON of the top-level member `jsonapi`
       # @return [String, nil] the `describedby` link
@@ -51,9 +55,30 @@ module Castellan
       # @param path [String] the requested path
       # @return [Hash{String => String}] the top-level links
       def links(path, query)
-        query = ClientText.utf8(query.to_s)
+        query = ClientText.utf8(query.to_s)&.gsub(NO_URI) { |text| ERB::Util.url_encode(text) }
         target = query.nil? || query.empty? ? path : "#{path}?#{query}"
         { "self" => (target if @self_links), "describedby" => described_by }.compact
+      end
+
+      # @param path [String] the requested path
+      # @return [Hash{String => Hash}] the top-level members
+      def members(path, query)
+        links = links(path, query)
+        { "links" => (links unless links.empty?), "jsonapi" => (JSON.parse(jsonapi) if jsonapi) }.compact
+      end
+
+      # Refuses parameters where they would be ignored: of writes, linkage and operations. A client that sends
+      # `DELETE /posts/1?filter[state]=draft` would lose a record that is no draft.
+      # @param env [Hash] Rack's environment
+      # @param also [Array<String>] other parameters that are accepted
+      # @raise [BadRequest]
+      def only_own!(env, *also)
+        query = env["QUERY_STRING"].to_s
+        name = Parameters.read(query).keys.find { |one| !own.key?(one) && !also.include?(one) } unless query.empty?
+        return unless name
+
+        name = Plan::Parameter.shown(name)
+        Plan::Parameter.refuse(name, "#{name.inspect} is not supported by #{env["REQUEST_METHOD"]} of this URL")
       end
 
       # @param text [String] a query string

@@ -27,8 +27,10 @@ module Castellan
       private_constant :Target
 
       # @param app [App] finds endpoints by path and by type
-      def initialize(app)
+      # @param frame [Frame] the application's own query parameters
+      def initialize(app, frame)
         @app = app
+        @frame = frame
         @negotiation = HTTP::Negotiation.new(extensions: [EXTENSION])
         freeze
       end
@@ -40,6 +42,7 @@ module Castellan
 
         @negotiation.request_type!(env["CONTENT_TYPE"], extension: EXTENSION)
         @negotiation.response_type!(env["HTTP_ACCEPT"])
+        @frame.only_own!(env)
         operations = operations_of(Write::Body.read(env))
         results = Run.new(@app, env, viewer).call(operations)
         return [204, {}, []] if results.all?(&:empty?)
@@ -52,7 +55,7 @@ module Castellan
 
       def operations_of(document)
         operations = document["atomic:operations"]
-        refuse("the document needs the member atomic:operations, an array") unless operations.is_a?(Array) && operations.any?
+        refuse("the document needs the member atomic:operations, an array") if !operations.is_a?(Array) || operations.empty?
         refuse("the document must not have the member data beside atomic:operations", "/data") if document.key?("data")
         refuse("there are more than #{MOST} operations", "/atomic:operations") if operations.size > MOST
         operations

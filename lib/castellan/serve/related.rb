@@ -20,7 +20,7 @@ module Castellan
       def call(env, viewer, id, relationship)
         nothing unless relationship.related?
 
-        path = "#{@path}/#{ERB::Util.url_encode(id)}/#{relationship.key}"
+        path = "#{@path}/#{ERB::Util.url_encode(id)}/#{ERB::Util.url_encode(relationship.key)}"
         return one(env, viewer, relationship, path, id) unless relationship.to_many?
 
         writer = Write::Writer.new(@resource, viewer: viewer, scope: @endpoint.scope(viewer))
@@ -35,7 +35,7 @@ module Castellan
       # @raise [BadRequest]
       def linkage(env, viewer, id, relationship)
         @endpoint.negotiate(env)
-        raise BadRequest, "the linkage has no query parameters" unless env["QUERY_STRING"].to_s.empty?
+        @endpoint.only_own!(env)
 
         respond(env, linked(viewer, id, relationship))
       end
@@ -65,7 +65,8 @@ module Castellan
         endpoint = @endpoint.related(relationship.resource, path, :all, id)
         endpoint.negotiate(env)
         endpoint.check_query(env) if relationship.definitions.one?
-        respond(env, endpoint.media_type == HTTP::Negotiation::JSON_API ? { "data" => nil } : nil, endpoint.media_type)
+        json_api = endpoint.media_type == HTTP::Negotiation::JSON_API
+        respond(env, json_api ? { "data" => nil, **endpoint.around(env) } : nil, endpoint.media_type)
       end
 
       # @return [Array, nil] nil if the viewer may not see the record

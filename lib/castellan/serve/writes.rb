@@ -36,6 +36,7 @@ module Castellan
       # @return [Array] Rack response: 201 with the document and its location
       # @raise [BadRequest]
       def create(env, viewer, data = primary_data(env))
+        @endpoint.only_own!(env, "include", "fields")
         id, document = run(viewer) do |writer|
           id = writer.id_of(writer.create(data, "/data"))
           [id, rendered(writer, env, viewer, id)]
@@ -47,6 +48,7 @@ module Castellan
       # @raise [BadRequest]
       def update(env, viewer, id)
         data = primary_data(env)
+        @endpoint.only_own!(env, "include", "fields")
         document = run(viewer) do |writer|
           record = found(writer, env, viewer, id)
           rendered(writer, env, viewer, writer.id_of(writer.update(record, id, data, "/data")))
@@ -59,6 +61,7 @@ module Castellan
       def delete(env, viewer, id)
         refuse_form(env)
         @endpoint.negotiate(env)
+        @endpoint.only_own!(env)
         run(viewer) { |writer| writer.delete(found(writer, env, viewer, id)) }
         [204, {}, []]
       end
@@ -68,6 +71,7 @@ module Castellan
       # @raise [BadRequest]
       def relate(env, viewer, id, relationship)
         data = primary_data(env)
+        @endpoint.only_own!(env)
         linkage = run(viewer) do |writer|
           record = found(writer, env, viewer, id, relationship)
           raise BadRequest.new("there is nothing at this path", status: 404, title: "Not found") \

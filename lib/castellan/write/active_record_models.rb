@@ -144,7 +144,7 @@ module Castellan
 
       # Raises if the database does not respond.
       def ping
-        connection.select_value("SELECT 1")
+        apart { connection.select_value("SELECT 1") }
       end
 
       # @return [String, nil] why reads cannot use a replica
@@ -168,13 +168,13 @@ module Castellan
 
       # @return [String] the current position in the primary's write-ahead log
       def position
-        model.uncached { connection.select_value(POSITION) }
+        apart { model.uncached { connection.select_value(POSITION) } }
       end
 
       # @param position [String] see {#position}
       # @return [Boolean] whether the replica has replayed the log to this position; true on a primary
       def replayed?(position)
-        model.uncached { connection.select_value(format(REPLAYED, connection.quote(position))) }
+        apart { model.uncached { connection.select_value(format(REPLAYED, connection.quote(position))) } }
       end
 
       # @return [Boolean] whether both models are in the same database
@@ -182,10 +182,40 @@ module Castellan
         other.is_a?(ActiveRecordModels) && other.model.connection_specification_name == model.connection_specification_name
       end
 
+      def transaction(&block)
+        apart { begun(connection, &block) }
+      end
+
+      # @return [Boolean] whether a transaction is open; {Transaction.run} uses it to detect one of its caller
+      def in_transaction?
+        apart { connection.transaction_open? }
+      end
+
+      # @param constraint [String, nil] the name of a unique index
+      # @return [Array<String>] the columns of the index
+      def index_columns(constraint)
+        indexes = apart { connection.indexes(model.table_name) }
+        Array(indexes.find { |index| index.name == constraint }&.columns).map(&:to_s)
+      end
+
+      private
+
+      # Releases the connection after the block, unless the caller held it: without Rails nothing else does, and a thread
+      # of Puma that has written would keep one of the pool.
+      def apart
+        pool = model.connection_pool
+        held = pool.active_connection?
+        yield
+      ensure
+        pool&.release_connection unless held
+      end
+
+      # Since 7.2, applications may disallow `model.connection` (`permanent_connection_checkout`).
+      def connection = model.respond_to?(:lease_connection) ? model.lease_connection : model.connection
+
       # Rolls back unless the block returns. ActiveRecord's own `transaction` would commit if `Timeout` leaves
       # the block by `throw`. A lazy BEGIN that is interrupted would leave its transaction open in the pool.
-      def transaction
-        connection = self.connection
+      def begun(connection)
         outer = connection.open_transactions
         transaction = connection.begin_transaction(_lazy: false)
         finished = false
@@ -199,27 +229,8 @@ module Castellan
         raise
       ensure
         (roll_back(connection, nil) while connection.open_transactions > outer) if outer && !finished
-        discard_lost(connection) if connection && !finished && (transaction.nil? || lost?(error))
+        discard_lost(connection) if !finished && (transaction.nil? || lost?(error))
       end
-
-      # @return [Boolean] whether a transaction is open; {Transaction.run} uses it to detect one of its caller
-      def in_transaction?
-        connection.transaction_open?
-      end
-
-      # @param constraint [String, nil] the name of a unique index
-      # @return [Array<String>] the columns of the index
-      def index_columns(constraint)
-        connection.indexes(model.table_name).find { |index|
-          index.name == constraint
-        }.then { |index| Array(index&.columns).map(&:to_s) }
-      end
-
-      private
-
-      # Keeps the connection until the request ends. Since 7.2, applications may disallow `model.connection`
-      # (`permanent_connection_checkout`).
-      def connection = model.respond_to?(:lease_connection) ? model.lease_connection : model.connection
 
       # Models may forbid lazy loading (`strict_loading`), but a write must read the related records.
       def loading(record, association)

@@ -22,15 +22,16 @@ module Castellan
       # @param data [Hash, Array, nil] parsed linkage
       # @param pointer [String] the JSON pointer to the linkage
       # @param mistakes [Array<BadRequest>] receives the errors
+      # @param removed [Boolean] whether they leave the relationship; then one that does not exist is no error
       # @return [Array<Object>, Object, nil] the records in the order of the linkage; for a to-one
       #   relationship a record or nil. Do not use the result if there are errors
-      def records(relationship, data, pointer, mistakes)
+      def records(relationship, data, pointer, mistakes, removed: false)
         before = mistakes.size
         identifiers = identifiers_of(relationship, data, pointer, mistakes)
         return unless mistakes.size == before
 
-        found = find(relationship, identifiers, mistakes)
-        relationship.to_many? ? found.uniq : found.first
+        found = find(relationship, identifiers, removed ? [] : mistakes)
+        relationship.to_many? ? found.compact.uniq : found.first
       end
 
       # @param records [Array<Object>] of the relationship

@@ -92,7 +92,7 @@ module Castellan
       # Writes the changed columns only: others may be generated, hold values that Ruby cannot hold (a JSON number of
       # 20 digits), or have been counted by a trigger or a hook since the record was read.
       def save(record)
-        saved = record.save(raise_on_failure: false, changed: true) ? true : false
+        saved = unchanged?(record) || (record.save(raise_on_failure: false, changed: true) ? true : false)
         members = record.instance_variable_defined?(:@castellan_members) && record.remove_instance_variable(:@castellan_members)
         members.each { |name, others| link(record, name, others) } if saved && members
         saved
@@ -186,6 +186,9 @@ module Castellan
       end
 
       private
+
+      # The plugin optimistic_locking would count a save without changes, which makes the lock columns of other clients old.
+      def unchanged?(record) = model.respond_to?(:lock_column) && !record.modified?
 
       # @return [Hash, nil] the association whose records the writer of the plugin nested_attributes changes
       def nested(name)

@@ -73,7 +73,7 @@ module Castellan
       def relate(record, relationship, operation, data, pointer)
         writing.refuse(:update, definition, relationship) unless writing.names(:update, @viewer).include?(relationship.name)
         mistakes = []
-        others = @linkage.records(relationship, data, pointer, mistakes)
+        others = @linkage.records(relationship, data, pointer, mistakes, removed: operation == :remove)
         raise InvalidDocument, mistakes if mistakes.any?
 
         @relationship = relationship
