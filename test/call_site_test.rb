@@ -131,6 +131,15 @@ class CallSiteTest < Minitest::Test
     assert_nil bare.value
   end
 
+  # In development, Rails calls Castellan.app through the middleware of Propshaft.
+  def test_middleware_of_frameworks_and_monitoring_is_no_site
+    %w[propshaft-1.3.2 sprockets-rails-3.5.2 web-console-4.2.1 sentry-ruby-5.28.0 datadog-2.1.0].each do |gem|
+      path = "#{Gem.path.first}/gems/#{gem}/lib/x.rb"
+      bare = run_as("Thread.new { [Castellan::CallSite.current, Castellan::CallSite.current_in_ruby] }", path)
+      assert_equal [nil, nil], bare.value, gem
+    end
+  end
+
   def test_asking_makes_no_object_in_c
     skip "the C extension is not built" unless defined?(Castellan::NativeCallSite)
     10.times { Site.current }

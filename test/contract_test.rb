@@ -103,6 +103,13 @@ class ContractTest < Minitest::Test
     record.remove_connection
   end
 
+  def test_the_callback_of_has_secure_token_is_a_block_in_its_own_file
+    model = Class.new(ActiveRecord::Base) { has_secure_token on: :initialize }
+    macro = ActiveRecord::SecureToken::ClassMethods.instance_method(:has_secure_token)
+    blocks = model.__callbacks.fetch(:initialize).map(&:filter)
+    assert_equal([macro.source_location.first], blocks.map { |block| block.source_location.first })
+  end
+
   def test_active_record_reads_an_attribute_and_preloads_missing_associations
     assert ActiveRecord::Base.method_defined?(:_read_attribute)
     assert ActiveRecord::Base.method_defined?(:association_cached?)

@@ -34,6 +34,8 @@ module Castellan
       thor | irb | bundler | bootsnap | zeitwerk | concurrent-ruby | i18n | tzinfo | globalid | warden | devise |
       jsonapi-.+ | fast_jsonapi | panko_serializer | alba | blueprinter | jbuilder | rabl | oj | json | graphql(?:-.+)? |
       will_paginate | pagy | ransack | cancancan | pundit | friendly_id | acts_as_list | awesome_nested_set | paranoia |
+      (?:sprockets|sentry|opentelemetry|airbrake|scout|skylight)(?:[-_].+)? | propshaft | web-console | request_store |
+      newrelic_rpm | ddtrace | datadog | appsignal | rollbar | bugsnag | honeybadger | elastic-apm |
       pg | sqlite3 | mysql2 | trilogy | redis.* | connection_pool | dalli | mini_sql | bullet | prosopite | castellan
     )\z/x
     GEM = %r{.*/gems/([^/]+?)-(?:\d[^/]*|\h{12})/}m

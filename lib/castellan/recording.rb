@@ -20,8 +20,8 @@ module Castellan
   # recording to the thread: `recording = Recording.current; Thread.new { Recording.resume(recording) { … }
   # }`.
   class Recording
-    # The owner of statements that a cache store sends, see {read}.
-    STORE = :store
+    # The owner of statements that only Castellan needs: those of a cache store and checks of a write, see {read}.
+    OWN = :own
     KEY = :castellan_recording
     TOGETHER = :castellan_together
     APART = :castellan_apart
@@ -56,7 +56,7 @@ module Castellan
       # Runs a block as a read of an association, to which the statements in the block then belong. Calls
       # `enter(owner, association)` and `leave` of the observers.
       # @param owner [Class, Symbol] the class that declares the association; {Instrument::PRELOAD} for the
-      #   statements of a preload, {STORE} for those of a store
+      #   statements of a preload, {OWN} for statements that are not the application's
       # @param association [Symbol, nil]
       # @return [Object] the result of the block
       def read(owner, association)

@@ -102,28 +102,15 @@ class RailsQuickStartTest < Minitest::Test
   end
 
   def serve(app)
-    port = Castellan::TestServers.free_port
     env = { "BUNDLE_GEMFILE" => GEMFILE, "RUBYOPT" => nil, **app.env }
-    log = File.join(app.dir, "server.log")
-    pid = Bundler.with_unbundled_env do
-      spawn(env, RbConfig.ruby, "bin/rails", "server", "-p", port.to_s, "-b", "127.0.0.1", chdir: app.dir, out: log, err: log)
+    server = Bundler.with_unbundled_env do
+      Castellan::TestServers.start(:rails, env: env, chdir: app.dir) do |port|
+        [RbConfig.ruby, "bin/rails", "server", "-p", port.to_s, "-b", "127.0.0.1"]
+      end
     end
-    await(port, pid, log)
-    yield port
+    yield server.port
   ensure
-    Process.kill(:TERM, pid)
-    Process.wait(pid)
-  end
-
-  def await(port, pid, log)
-    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 60
-    begin
-      TCPSocket.new("127.0.0.1", port).close
-    rescue Errno::ECONNREFUSED
-      flunk File.read(log) if Process.wait(pid, Process::WNOHANG) || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
-      IO.select(nil, nil, nil, 0.05)
-      retry
-    end
+    server&.stop
   end
 
   def get(port, path, headers = {})

@@ -53,6 +53,22 @@ class OverriddenReadersTest < Minitest::Test
     assert_includes UserResource.document(User.all, fields: { users: "greeting" }).explain, "greeting: its block reads name"
   end
 
+  # The default of has_secure_token since `load_defaults 7.1`.
+  def test_a_model_with_a_secure_token_is_read_as_rows
+    Base.connection.execute("INSERT INTO users VALUES (2, NULL, 40)")
+    guests = Class.new(Base) do
+      self.table_name = "users"
+      has_secure_token :name, on: :initialize
+    end
+    resource = Class.new(Castellan::Resource) do
+      model guests
+      type :guests
+      attributes :name
+    end
+    refute_includes resource.document.explain, "after_initialize"
+    assert_equal ["ada", nil], JSON.parse(resource.render)["data"].map { |guest| guest.dig("attributes", "name") }
+  end
+
   def test_overridden_readers_of_sequel
     database = Sequel.sqlite
     database.run("CREATE TABLE users (id integer PRIMARY KEY, name varchar(40))")

@@ -91,6 +91,17 @@ module UnseenContract
     assert_empty tags
   end
 
+  # The record is selected before and after the lock, and after the write.
+  def test_the_detector_reports_no_check_of_a_write
+    scoped = resource_of(:PostResource) { scope { |posts| posts.where(id: [1, 2]) } }
+    @app = serve { resource scoped, at: "posts" }
+    %w[Other Other].each do |title|
+      change = { type: "posts", id: "2", attributes: { title: title } }
+      findings = Castellan::Detect.watch(slow_ms: nil) { assert_equal 200, send_data("PATCH", "/posts/2", change).first.status }
+      assert_empty findings
+    end
+  end
+
   def test_the_hidden_record_of_a_has_one_is_not_changed
     owners = owner_resource
     @app = serve { resource owners, at: "owners" }

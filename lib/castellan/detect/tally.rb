@@ -270,9 +270,9 @@ module Castellan
         @written[nil] + (tables.size == 1 ? @written[tables.first] : tables.sum { |table| @written[table] })
       end
 
-      # @return [Group, nil] nil past MOST_SHAPES, and for the statements of a cache store
+      # @return [Group, nil] nil past MOST_SHAPES, and for Castellan's own statements
       def group_of(text)
-        return if @owner.equal?(Recording::STORE)
+        return if @owner.equal?(Recording::OWN)
 
         key = text.shape.key
         alike = @groups[key] || (@groups.size < MOST_SHAPES ? @groups[key] = [] : return)

@@ -115,7 +115,7 @@ module Castellan
       # Rescues StandardError, because cache libraries have no common error class. Solid Cache sends statements, which
       # are not the application's: the second look before a document is computed would be a repeated query.
       def guard(&block)
-        Recording.read(Recording::STORE, nil) { Store.within(@deadline, &block) }
+        Recording.read(Recording::OWN, nil) { Store.within(@deadline, &block) }
       rescue StoreError => error
         raise StoreError, "ActiveSupportStore: #{error.message}"
       rescue StandardError => error

@@ -101,11 +101,13 @@ module Castellan
                              status: 404, title: "Not found", pointer: pointer)
       end
 
+      # Runs before and after the lock and the write: the detector must not report this as a repeated query.
       # @param id [String]
       # @return [Object, nil] a record that the viewer may see
       def visible(id)
         adapter = @resource.checked_rows
-        adapter.scopes.load(adapter.scopes.by_ids(scope(adapter), Array(Rows::Ids.text(id)), definition.id_column), whole: true).first
+        rows = adapter.scopes.by_ids(scope(adapter), Array(Rows::Ids.text(id)), definition.id_column)
+        Recording.read(Recording::OWN, nil) { adapter.scopes.load(rows, whole: true) }.first
       end
 
       # @param record [Object]

@@ -241,7 +241,16 @@ module Castellan
         end
 
         def callbacks(model)
-          %i[find initialize].flat_map { |event| model.__callbacks.fetch(event, []).map { |callback| ["after_#{event}", callback.filter] } }
+          %i[find initialize].flat_map do |event|
+            filters = model.__callbacks.fetch(event, []).map(&:filter).reject { |filter| secure_token?(filter) }
+            filters.map { |filter| ["after_#{event}", filter] }
+          end
+        end
+
+        # Since the defaults of Rails 7.1, has_secure_token adds an after_initialize callback, which acts on new records only.
+        def secure_token?(filter)
+          macro = ::ActiveRecord::SecureToken::ClassMethods.instance_method(:has_secure_token)
+          filter.is_a?(Proc) && filter.source_location&.first == macro.source_location.first
         end
 
         def written_callback(model, filter)
