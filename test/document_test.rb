@@ -207,7 +207,7 @@ class DocumentOnActiveRecordTest < Minitest::Test
     reloaded.table_name = "articles"
     error = assert_raises(Castellan::ConfigurationError) { articles.document(reloaded.order(:id)) }
     assert error.message.end_with?("got records of #{model.name}, another class of the same name: " \
-                                   "after a reload, take the resource and the scope anew"), error.message
+                                   "after a reload, look up the resource and the scope again"), error.message
   end
 end
 

@@ -132,7 +132,7 @@ module Castellan
     def default_shard?
       return true if @outbox.default?
 
-      @log.call("castellan: documents of other shards are \"no-cache\", because purges of the default shard alone are sent") unless @sharded
+      @log.call("castellan: documents of other shards are \"no-cache\", because only purges of the default shard are sent") unless @sharded
       @sharded = true
       false
     end

@@ -25,7 +25,9 @@ module Castellan
   # external failures is {StoreError}; callers treat it as a miss. Check your own store with {Linter}.
   module Store
     METHODS = %i[read_multi write_multi delete_multi increment compare_and_delete supports?].freeze
-    private_constant :METHODS
+    # What client libraries raise, besides errors of their own, for an answer that is damaged.
+    DAMAGED = [ArgumentError, NoMethodError, RangeError, TypeError].freeze
+    private_constant :METHODS, :DAMAGED
 
     # Returns a store for a store or a Rails cache.
     # @param object [Object]

@@ -111,8 +111,29 @@ class ConflictsOnActiveRecordAndPostgresTest < Minitest::Test
   def journal = Journal.active_record(:postgres)
 end
 
+# The plugin optimistic_locking counts also a save of a record without changes.
+module SequelConflicts
+  def test_a_value_of_a_virtual_attribute_reaches_the_hooks
+    seen = []
+    noted = Class.new(journal.models::Post) do
+      attr_writer :note
+
+      define_method(:after_save) { super().tap { seen << @note } }
+    end
+    resource = Class.new(journal.models::PostResource) do
+      model noted
+      attribute(:note) { nil }
+      writable :note
+    end
+    change = JSON.generate(data: { type: "posts", id: "1", attributes: { note: "for the hook" } })
+    assert_equal 200, patch(Castellan.app { resource resource, at: "posts" }, change).status
+    assert_equal ["for the hook"], seen
+  end
+end
+
 class ConflictsOnSequelTest < Minitest::Test
   include ConflictsContract
+  include SequelConflicts
   include SQLiteConflicts
 
   def journal = Journal.sequel(:sqlite)
@@ -120,6 +141,7 @@ end
 
 class ConflictsOnSequelAndPostgresTest < Minitest::Test
   include ConflictsContract
+  include SequelConflicts
   include PostgresConflicts
 
   def journal = Journal.sequel(:postgres)

@@ -72,6 +72,12 @@ class DisallowedConnectionTest < Minitest::Test
     assert_equal [200, 201, 409, 200, 200, 204], statuses
   end
 
+  def test_a_connection_of_the_caller_is_released_by_the_caller
+    Base.with_connection { |connection| assert_same connection, (respond("GET", "/ready") && @leased) }
+    Base.with_connection { assert_equal 201, send_letter("POST", "/letters", subject: "One") }
+    assert_nil Base.connection_pool.active_connection?
+  end
+
   def test_readiness_and_a_transaction_of_the_caller
     assert_equal 200, respond("GET", "/ready").status
     Letter.transaction do
@@ -96,12 +102,10 @@ class DisallowedConnectionTest < Minitest::Test
     respond(method, path, input: JSON.generate(data: { type: "letters", id: id, attributes: attributes }.compact)).status
   end
 
-  # As at the end of a request in Rails, the connection is given back.
   def respond(method, path, **options)
     env = Rack::MockRequest.env_for(path, method: method, "CONTENT_TYPE" => "application/vnd.api+json", **options)
     Rack::MockResponse[*@app.call(env)]
   ensure
     @leased = Base.connection_pool.active_connection?
-    Base.connection_handler.clear_active_connections!
   end
 end

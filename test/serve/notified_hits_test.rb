@@ -221,6 +221,17 @@ class NotifiedHitsOnActiveRecordTest < Minitest::Test
     Record.establish_connection(@url)
   end
 
+  def test_arguments_of_the_application_lead_to_the_first_database
+    connections = Castellan::Versions::RawConnections.for(Record)
+    2.times { assert_equal({ dbname: "a" }, connections.listened({ dbname: "a" })) }
+    Record.establish_connection(another_database("moved"))
+    connections.listened({ dbname: "a" })
+    assert_nil connections.place
+    Process.stub(:pid, 0) { assert_equal "", connections.place, "another process listens to nothing yet" }
+  ensure
+    Record.establish_connection(@url)
+  end
+
   def test_another_schema_of_all_models_is_noticed
     @other.exec("CREATE SCHEMA attic; CREATE TABLE attic.posts (LIKE posts INCLUDING ALL); INSERT INTO attic.posts (title) VALUES ('old')")
     Record.establish_connection("#{@url}?schema_search_path=attic,public")

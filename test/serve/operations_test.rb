@@ -151,6 +151,8 @@ module OperationsContract
     assert_equal 406, request(document, "HTTP_ACCEPT" => 'application/vnd.api+json;ext="https://example.org/other"').status
     assert_equal 405, request(document, "REQUEST_METHOD" => "PATCH").status
     assert_equal 400, request(document, "QUERY_STRING" => "include=post").status
+    removal = { "atomic:operations" => [{ "op" => "remove", "href" => "/tags/1?filter[name]=none" }] }
+    assert_equal 400, request(removal).status, "it would remove the record whatever its name"
     assert_equal 204, request(document, "HTTP_ACCEPT" => MEDIA_TYPE).status
     assert_equal 415, request({ "data" => { "type" => "tags", "attributes" => { "name" => "new" } } }, "PATH_INFO" => "/tags").status
   end

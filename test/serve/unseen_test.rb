@@ -100,6 +100,8 @@ module UnseenContract
       findings = Castellan::Detect.watch(slow_ms: nil) { assert_equal 200, send_data("PATCH", "/posts/2", change).first.status }
       assert_empty findings
     end
+    slow = Castellan::Detect.watch(slow_ms: 0) { assert_equal 204, request("DELETE", "/posts/2").status }
+    assert(slow.any? { |finding| finding.kind == :slow_query && finding.fingerprint.match?(/\Aselect .*posts.* in \(\?\)/) })
   end
 
   def test_the_hidden_record_of_a_has_one_is_not_changed

@@ -134,7 +134,11 @@ class MemcachedStoreTest < Minitest::Test
     proxy.stall
     lost = keys.reject { |key| written?(store, key) }
     assert_includes 1..29, lost.size
-    assert_raises(Castellan::StoreError) { store.write_multi(keys.to_h { |key| [key, "new"] }) }
+    assert_equal keys - lost, store.write_multi(keys.to_h { |key| [key, "newer"] })
+    assert_equal((keys - lost).to_h { |key| [key, "newer"] }, store.read_multi(keys))
+    assert_raises(Castellan::StoreError) { store.delete_multi(keys) }
+    assert_empty store.read_multi(keys), "the other server has deleted its keys"
+    assert_empty store.read_multi(lost.first(1))
     lost.first(3).each { |key| assert_raises(Castellan::StoreError) { store.delete_multi([key]) } }
   ensure
     proxy&.close

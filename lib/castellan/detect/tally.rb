@@ -111,13 +111,13 @@ module Castellan
 
         group = text.group
         group = group_of(text) unless group && group.association == @association && group.owner.equal?(@owner)
-        return if group.nil?
+        return slow(text, duration_ns) if group.nil?
         return answered(group, started_ns) if cached
 
         if group.add(started_ns, duration_ns, failed) then learn(group, text, sql, binds)
         elsif text.write then wrote(text.shape)
         end
-        singles.slow(text.shape, duration_ns) if @slow_ns && duration_ns >= @slow_ns
+        slow(text, duration_ns)
       rescue StandardError => error
         @failure = error
         @texts = {}
@@ -262,6 +262,10 @@ module Castellan
         else group.learn(binds ? binds.hash ^ text.number : text.number, written(text.shape), @writes)
         end
         group.pieces&.add(sql, binds)
+      end
+
+      def slow(text, duration_ns)
+        singles.slow(text.shape, duration_ns) if @slow_ns && duration_ns >= @slow_ns
       end
 
       # A write to an unknown table, such as a switch of schemas, may affect any table.

@@ -23,7 +23,7 @@ module Castellan
       NO_VALUES = [].freeze
       NO_CODINGS = [].freeze
       UNCACHED = "each request reads the linkage of a relationship from the rows"
-      RELOADED = ", another class of the same name: after a reload, take the resource and the scope anew"
+      RELOADED = ", another class of the same name: after a reload, look up the resource and the scope again"
       private_constant :NO_BYTES, :NO_VALUES, :NO_CODINGS, :UNCACHED, :RELOADED
 
       class << self

@@ -24,6 +24,7 @@ module Castellan
         @all_until = nil
         @rests_until_ns = 0
         @lock = Mutex.new
+        @attempt = Mutex.new
       end
 
       # Writes the value that invalidates the stored responses of each key, and remembers the keys that fail.
@@ -60,14 +61,17 @@ module Castellan
 
       private
 
+      # In one thread at a time.
       def write_again
-        lost = @lost
-        return if Clock.monotonic_ns < @rests_until_ns
+        return if Clock.monotonic_ns < @rests_until_ns || !(locked = @attempt.try_lock)
 
-        @rests_until_ns = Clock.monotonic_ns + REST_NS
+        lost = @lost
         lost.group_by { |_, entry| entry.ttl }.each do |ttl, group|
           forget(lost.slice(*put(group.to_h { |key, entry| [key, entry.make] }, ttl)))
         end
+        @rests_until_ns = Clock.monotonic_ns + REST_NS
+      ensure
+        @attempt.unlock if locked
       end
 
       # @return [Array<String>] the keys that the store wrote

@@ -98,7 +98,7 @@ module Castellan
           path = Rack::Utils.escape_path(path) # a type may be "größen"
           [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?, frame: @frame)]
         end.freeze
-        @paths = @endpoints.merge(@endpoints.transform_keys { |path| Rack::Utils.unescape_path(path) }).freeze
+        @paths = @endpoints.transform_keys { |path| Rack::Utils.unescape_path(path) }.freeze
         @keeping = @endpoints.select { |_, endpoint| open && endpoint.keeps? }.freeze
         @replicas = replicas(builder) if builder.replication
         @operations_path = builder.operations_path
@@ -133,7 +133,7 @@ module Castellan
 
         path = path.chomp("/")
         segments = []
-        until (endpoint = @paths[path])
+        until (endpoint = @paths[path] || (@paths[Rack::Utils.unescape_path(path)] if path.include?("%")))
           return if segments.size == MOST_SEGMENTS
 
           path, _, segment = path.rpartition("/")

@@ -276,9 +276,9 @@ module Castellan
       def only_own!(env, *also) = @frame.only_own!(env, *also)
 
       # @param env [Hash] Rack's environment
-      # @return [Hash{String => Object}] the top-level members beside the data of a related resource that does not exist
-      def around(env)
-        included = { "included" => [] } if Parameters.read(env["QUERY_STRING"] || "").key?("include")
+      # @return [Hash{String => Object}] the top-level members of the document of a related resource that does not exist
+      def members_beside_null(env)
+        included = { "included" => [] } if Parameters.read(env["QUERY_STRING"] || "")["include"]
         { **(included || {}), **(@framed ? @frame.members(location(env), env["QUERY_STRING"]) : {}) }
       end
 

@@ -66,7 +66,7 @@ module Castellan
       private
 
       # Without an answer (it is late, or an interrupt arrives) the store may have the lease; nothing is written yet.
-      # A client that lost the answer together with its connection writes again, and is then refused by its own lease.
+      # redis-client and dalli write again after a lost connection; the second write then fails because of the first.
       def take(name, lease)
         taken = write(name, lease, LEASE, if_absent: true) || read(name) == lease
         answered = true

@@ -36,7 +36,8 @@ module Castellan
       STATUSES = { "400" => "BadRequest", "401" => "Unauthorized", "403" => "Forbidden", "404" => "NotFound", "409" => "Conflict",
                    "422" => "Unprocessable", "default" => "Error" }.freeze
       PLAIN = /[^A-Za-z0-9._-]/
-      private_constant :Mounted, :PARAMETERS, :ERROR, :PROBLEMS, :STATUSES, :PLAIN
+      WRITE_PROBLEMS = %w[400 403 404 409 422].freeze
+      private_constant :Mounted, :PARAMETERS, :ERROR, :PROBLEMS, :STATUSES, :WRITE_PROBLEMS, :PLAIN
 
       # @return [String] the path of the description
       attr_reader :path
@@ -147,7 +148,7 @@ module Castellan
           { "parameters" => [id], "get" => operation("read", one, parameters: query(one, list: false),
                                                                   ok: ["200", document(ref(one.definition))], problems: %w[400 404]),
             "patch" => (written("update", one, :update, "200") if writable?(one, :update)),
-            "delete" => (operation("delete", one, ok: ["204"], problems: %w[403 404 409 422]) if deletable?(one)) }.compact
+            "delete" => (operation("delete", one, parameters: @own, ok: ["204"], problems: WRITE_PROBLEMS) if deletable?(one)) }.compact
         end
 
         def writable?(one, action)
@@ -171,17 +172,18 @@ module Castellan
         def written(name, one, action, status)
           definitions = one.definition.written_as.select { |definition| @schemas.writable(definition, action).any? }
           body = document(any_of(definitions.map { |definition| { "$ref" => "#/components/schemas/#{@names[definition]}.#{action}" } }))
-          operation(name, one, body: body, ok: [status, document(ref(one.definition))], problems: %w[400 403 404 409 422])
+          operation(name, one, parameters: query(one, list: false), body: body, ok: [status, document(ref(one.definition))],
+                               problems: WRITE_PROBLEMS)
         end
 
         def related(paths, one, relationship)
           path = "#{one.path}/{id}"
-          if relationship.related?
-            paths["#{path}/#{relationship.key}"] = { "parameters" => [id], "get" => listed(one, relationship) }
-          end
+          key = ERB::Util.url_encode(relationship.key)
+          paths["#{path}/#{key}"] = { "parameters" => [id], "get" => listed(one, relationship) } if relationship.related?
           linkage = document(@schemas.linkage(relationship))
-          paths["#{path}/relationships/#{relationship.key}"] = {
-            "parameters" => [id], "get" => operation("linkage", one, relationship: relationship, ok: ["200", linkage], problems: %w[404]),
+          paths["#{path}/relationships/#{key}"] = {
+            "parameters" => [id], "get" => operation("linkage", one, relationship: relationship, parameters: @own, ok: ["200", linkage],
+                                                                     problems: %w[400 404]),
             **changes(one, relationship, linkage)
           }
         end
@@ -199,8 +201,8 @@ module Castellan
           return {} if one.definition.written_as.none? { |type| @schemas.writable(type, :update).include?(relationship.name) }
 
           (relationship.to_many? ? %w[patch post delete] : %w[patch]).to_h do |method|
-            [method, operation("#{method}_linkage", one, relationship: relationship, body: linkage, ok: ["200", linkage], empty: true,
-                                                         problems: %w[400 403 404 409 422])]
+            [method, operation("#{method}_linkage", one, relationship: relationship, parameters: @own, body: linkage,
+                                                         ok: ["200", linkage], empty: true, problems: WRITE_PROBLEMS)]
           end
         end
 
@@ -224,10 +226,10 @@ module Castellan
           body = { "type" => "object", "required" => ["atomic:operations"],
                    "properties" => { "atomic:operations" => { "type" => "array", "items" => Schemas::OBJECT } } }
           result = { "type" => "object", "properties" => { "atomic:results" => { "type" => "array", "items" => Schemas::OBJECT } } }
-          { "operationId" => "operations",
+          { "operationId" => "operations", **(@own.empty? ? {} : { "parameters" => @own }),
             "requestBody" => { "required" => true, "content" => { Operations::MEDIA_TYPE => { "schema" => body } } },
             "responses" => { "200" => { "description" => "Success", "content" => { Operations::MEDIA_TYPE => { "schema" => result } } },
-                             "204" => { "description" => "Success" }, **problems(%w[400 403 404 409 422]) } }
+                             "204" => { "description" => "Success" }, **problems(WRITE_PROBLEMS) } }
         end
 
         def query(one, list:)

@@ -210,6 +210,7 @@ module Castellan
         def href(operation, pointer)
           href = operation["href"]
           refuse(pointer, "must be a string with the path of a resource") unless href.is_a?(String) && href.size < 2_000
+          refuse(pointer, "must have no query parameters") if href.include?("?")
           path = href.sub(%r{\Ahttps?://[^/?#]+}i, "")[/\A[^?#]*/].delete_prefix(@env["SCRIPT_NAME"].to_s)
           endpoint, id, *rest = @app.route(ClientText.utf8(path))
           endpoint = nil if endpoint&.several_tables?

@@ -66,7 +66,7 @@ module Castellan
         endpoint.negotiate(env)
         endpoint.check_query(env) if relationship.definitions.one?
         json_api = endpoint.media_type == HTTP::Negotiation::JSON_API
-        respond(env, json_api ? { "data" => nil, **endpoint.around(env) } : nil, endpoint.media_type)
+        respond(env, json_api ? { "data" => nil, **endpoint.members_beside_null(env) } : nil, endpoint.media_type)
       end
 
       # @return [Array, nil] nil if the viewer may not see the record

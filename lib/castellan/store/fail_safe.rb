@@ -129,7 +129,7 @@ module Castellan
         miss
       end
 
-      # A client that lost the answer together with its connection writes again, and is then refused by its own token.
+      # redis-client and dalli write again after a lost connection; the second write then fails because of the first.
       def holds?(key, token)
         @store.read_multi([key])[key] == token
       end

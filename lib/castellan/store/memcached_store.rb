@@ -54,6 +54,7 @@ module Castellan
         OptionCheck.seconds(self.class, :timeout, timeout, 0.05)
         OptionCheck.whole(self.class, :max_bytesize, max_bytesize, "1024 * 1024", unit: "bytes")
         @client = servers.is_a?(Dalli::Client) ? raw!(servers) : Dalli::Client.new(servers, client_options(timeout))
+        @several = servers.is_a?(Array) && servers.size > 1
         @deadline = Store.deadline(timeout)
         @namespace = namespace.b.freeze
         @limit = max_bytesize - 512 # the server counts its header and the key, too
@@ -74,14 +75,19 @@ module Castellan
       end
 
       # @return [Array<String>] the keys that were written
+      # @raise [StoreError] if none was, because a server failed
       def write_multi(entries, ttl: nil, if_absent: false)
         Store.check_ttl(ttl)
         seconds = ttl && [ttl.ceil, LONGEST].min
-        entries.filter_map { |key, bytes| key if write(name(key), bytes, seconds, if_absent) }
+        written = []
+        guard do
+          each_or_raise(entries, -> { written.any? }) { |key, bytes| written << key if write(name(key), bytes, seconds, if_absent) }
+        end
+        written
       end
 
       def delete_multi(keys)
-        guard { keys.each { |key| @client.delete(name(key)) } }
+        guard { each_or_raise(keys) { |key| @client.delete(name(key)) } }
         nil
       end
 
@@ -125,14 +131,31 @@ module Castellan
           compress: false, value_max_bytes: 1 << 40, castellan: true }
       end
 
-      # Dalli hides that a server is down in get_multi and set_multi, but not in get and alive!. A write that is lost must
-      # not look like one that succeeded, so each key is written by itself.
+      # Dalli hides that a server is down in get_multi, but not in get and alive!, which asks one of the servers. The keys of
+      # one of several servers that is down are misses.
       def values_of(names)
         return { names.first => @client.get(names.first) } if names.size == 1
 
         values = @client.get_multi(*names)
-        @client.alive! if values.empty?
+        @client.alive! if values.empty? && !@several
         values
+      rescue Dalli::RingError
+        raise unless @several
+
+        {}
+      end
+
+      # Dalli hides that a server is down in set_multi, so each key is written by itself: a write that is lost must not look
+      # like one that succeeded. A server that is down does not keep the others from getting their keys.
+      # @param done [#call] whether to ignore a failure
+      def each_or_raise(all, done = -> { false })
+        failure = nil
+        all.each do |one|
+          yield one
+        rescue Dalli::DalliError => error
+          failure ||= error
+        end
+        raise failure if failure && !done.call
       end
 
       def name(key)
@@ -144,11 +167,13 @@ module Castellan
       end
 
       def write(name, bytes, seconds, if_absent)
-        return guard { !@client.delete(name) && false } if bytes.bytesize > @limit
+        return !@client.delete(name) && false if bytes.bytesize > @limit
 
-        value = sealed(name, bytes)
-        verb = if_absent ? :add : :set
-        guard { @client.public_send(verb, name, value, seconds, raw: true) } ? true : false
+        if @client.public_send(if_absent ? :add : :set, name, sealed(name, bytes), seconds, raw: true)
+          true
+        else
+          false
+        end
       end
 
       def sealed(name, bytes)
@@ -166,14 +191,18 @@ module Castellan
         bytes.byteslice(5, bytes.bytesize) if bytes.byteslice(1, 4).unpack1("N") == Zlib.crc32(name)
       end
 
-      # Closes a connection that timed out in the middle of a response. Rescues StandardError, because dalli raises
-      # RuntimeError and others for damaged answers.
+      # Closes a connection that timed out in the middle of a response. Dalli raises RuntimeError and others for damaged
+      # answers.
       def guard(&block)
         Store.within(@deadline, &block)
       rescue StoreError => error
         @client.close
         raise StoreError, "MemcachedStore: #{error.message}"
-      rescue StandardError => error
+      rescue SystemCallError, IOError, SocketError, *DAMAGED => error
+        raise StoreError, "MemcachedStore: #{error.class}: #{error.message}"
+      rescue RuntimeError => error # not of a subclass of the application, such as for its own Timeout
+        raise unless error.is_a?(Dalli::DalliError) || error.instance_of?(RuntimeError)
+
         raise StoreError, "MemcachedStore: #{error.class}: #{error.message}"
       end
     end

@@ -150,12 +150,11 @@ module Castellan
         raise StoreError, "RedisStore: the server returned #{answer.inspect[0, 60]} for #{asked.size} keys"
       end
 
-      # Rescues StandardError, because redis-client raises ArgumentError, NoMethodError and others for damaged answers.
       def guard(&block)
         Store.within(@deadline) { reconnecting(&block) }
       rescue StoreError => error
         raise StoreError, "RedisStore: #{error.message}"
-      rescue StandardError => error
+      rescue RedisClient::Error, ConnectionPool::TimeoutError, *DAMAGED => error
         raise StoreError, "RedisStore: #{error.class}: #{error.message}"
       end
 

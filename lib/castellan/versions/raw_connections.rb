@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "digest/sha2"
 require_relative "../active_record_thread"
 
 module Castellan
@@ -16,9 +17,9 @@ module Castellan
       # The `place` of a connection with the default search path.
       HOME = ""
       DIALECTS = { /postg/i => :postgres, /sqlite/i => :sqlite }.freeze
-      # The last three may choose a search path.
-      ADDRESS = %i[host port database service username options variables].freeze
-      private_constant :DIALECTS, :ADDRESS
+      # Options of a connection that may choose a schema.
+      SETTINGS = %i[service username options variables].freeze
+      private_constant :DIALECTS, :SETTINGS
 
       # @param writing [Boolean] whether to use the primary database, also where queries go to a replica
       # @return [ActiveRecordConnections, SequelConnections]
@@ -42,8 +43,8 @@ module Castellan
       # Connections of ActiveRecord.
       class ActiveRecordConnections
         EVENT = "sql.active_record"
-        # The database that is listened to, and a pool that is known to lead there.
-        Home = Struct.new(:address, :pool)
+        # The database that is listened to, a pool that uses it, and the process.
+        Home = Struct.new(:address, :pool, :pid)
         private_constant :EVENT, :Home
 
         def initialize(model, writing: false)
@@ -74,7 +75,7 @@ module Castellan
         def database = model.connection_pool.db_config
 
         # @return [Boolean] whether this thread writes to the database that a new thread uses
-        def default? = !ActiveRecordThread.connected_elsewhere? || in_role { pool_of_queries.equal?(pool_of_new_threads) }
+        def default? = !ActiveRecordThread.connected_elsewhere? || in_role { default_database? }
 
         # Identifies a tenant: the database of the current role and shard, and the search path as set by
         # `schema_search_path=` on the thread's connection.
@@ -104,7 +105,7 @@ module Castellan
         # @return [Hash] arguments of PG.connect
         def listened(given)
           pool = pool_of_new_threads
-          @home = Home.new(address_of(pool, nil), pool)
+          @home = Home.new(address_of(pool, nil), pool, Process.pid) unless given && @home
           given || connected(pool) { |raw| raw.conninfo_hash.compact }
         end
 
@@ -177,9 +178,10 @@ module Castellan
           connection.disconnect! unless connection.transaction_open? || connection.active?
         end
 
-        # @return [Boolean] whether nothing is listened to yet, or the pool leads there
+        # @return [Boolean] whether this process listens to nothing yet, or the pool uses that database
         def home?(pool)
-          home = @home or return true
+          home = @home
+          return true unless home && home.pid == Process.pid
           return false unless home.address == address_of(pool, nil)
 
           home.pool = pool
@@ -191,7 +193,10 @@ module Castellan
 
         def address_of(pool, path)
           config = pool.db_config.configuration_hash
-          [*config.values_at(*ADDRESS), path || config[:schema_search_path] || config[:schema_order]].inspect.freeze
+          settings = config.slice(*SETTINGS)
+          settings = Digest::SHA256.base64digest(settings.inspect) unless settings.empty? # they may contain secrets
+          [*config.values_at(:host, :port, :database), settings,
+           path || config[:schema_search_path] || config[:schema_order]].inspect.freeze
         end
 
         # @return [Object, nil] nil if the current role and shard have none

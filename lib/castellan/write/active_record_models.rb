@@ -144,7 +144,7 @@ module Castellan
 
       # Raises if the database does not respond.
       def ping
-        apart { connection.select_value("SELECT 1") }
+        connected { |connection| connection.select_value("SELECT 1") }
       end
 
       # @return [String, nil] why reads cannot use a replica
@@ -168,13 +168,13 @@ module Castellan
 
       # @return [String] the current position in the primary's write-ahead log
       def position
-        apart { model.uncached { connection.select_value(POSITION) } }
+        connected { |connection| model.uncached { connection.select_value(POSITION) } }
       end
 
       # @param position [String] see {#position}
       # @return [Boolean] whether the replica has replayed the log to this position; true on a primary
       def replayed?(position)
-        apart { model.uncached { connection.select_value(format(REPLAYED, connection.quote(position))) } }
+        connected { |connection| model.uncached { connection.select_value(format(REPLAYED, connection.quote(position))) } }
       end
 
       # @return [Boolean] whether both models are in the same database
@@ -183,35 +183,27 @@ module Castellan
       end
 
       def transaction(&block)
-        apart { begun(connection, &block) }
+        connected { |connection| begun(connection, &block) }
       end
 
       # @return [Boolean] whether a transaction is open; {Transaction.run} uses it to detect one of its caller
       def in_transaction?
-        apart { connection.transaction_open? }
+        model.connection_pool.active_connection?&.transaction_open? || false
       end
 
       # @param constraint [String, nil] the name of a unique index
       # @return [Array<String>] the columns of the index
       def index_columns(constraint)
-        indexes = apart { connection.indexes(model.table_name) }
+        indexes = connected { |connection| connection.indexes(model.table_name) }
         Array(indexes.find { |index| index.name == constraint }&.columns).map(&:to_s)
+      rescue ::ActiveRecord::ConnectionTimeoutError # other threads have them all; the error of the write is sent without its member
+        []
       end
 
       private
 
-      # Releases the connection after the block, unless the caller held it: without Rails nothing else does, and a thread
-      # of Puma that has written would keep one of the pool.
-      def apart
-        pool = model.connection_pool
-        held = pool.active_connection?
-        yield
-      ensure
-        pool&.release_connection unless held
-      end
-
-      # Since 7.2, applications may disallow `model.connection` (`permanent_connection_checkout`).
-      def connection = model.respond_to?(:lease_connection) ? model.lease_connection : model.connection
+      # Without Rails nothing releases a leased connection: a thread of Puma that has written would keep one of the pool.
+      def connected(&block) = model.connection_pool.with_connection(&block)
 
       # Rolls back unless the block returns. ActiveRecord's own `transaction` would commit if `Timeout` leaves
       # the block by `throw`. A lazy BEGIN that is interrupted would leave its transaction open in the pool.
@@ -264,6 +256,7 @@ module Castellan
       # ActiveRecord touches the records of `touch: true` in front of the COMMIT, but the response is rendered before, and
       # must have their new columns and entity tag. Of several instances of one record, it touches the first.
       def touch_now
+        connection = model.connection_pool.active_connection?
         late = connection.current_transaction.records.to_a.uniq.select { |one| one.persisted? && one.send(:has_defer_touch_attrs?) }
         late.each { |one| one.send(:touch_deferred_attributes) }
         touch_now if late.any? # their owners

@@ -22,7 +22,7 @@ module Castellan
       # @param data [Hash, Array, nil] parsed linkage
       # @param pointer [String] the JSON pointer to the linkage
       # @param mistakes [Array<BadRequest>] receives the errors
-      # @param removed [Boolean] whether they leave the relationship; then one that does not exist is no error
+      # @param removed [Boolean] whether they leave the relationship; then an id that does not exist is no error
       # @return [Array<Object>, Object, nil] the records in the order of the linkage; for a to-one
       #   relationship a record or nil. Do not use the result if there are errors
       def records(relationship, data, pointer, mistakes, removed: false)
@@ -30,7 +30,7 @@ module Castellan
         identifiers = identifiers_of(relationship, data, pointer, mistakes)
         return unless mistakes.size == before
 
-        found = find(relationship, identifiers, removed ? [] : mistakes)
+        found = find(relationship, identifiers, mistakes, removed)
         relationship.to_many? ? found.compact.uniq : found.first
       end
 
@@ -82,13 +82,13 @@ module Castellan
         refuse(mistakes, "#{pointer}/type", "must be #{types}, got #{ClientText.shown(data["type"]).inspect}", status: 422)
       end
 
-      def find(relationship, identifiers, mistakes)
+      def find(relationship, identifiers, mistakes, removed)
         stored = identifiers.group_by(&:first)
         stored = stored.to_h { |definition, all| [definition, by_id(definition, all.filter_map { |one| one[1] })] }
         identifiers.map do |definition, id, key, given, pointer|
           record = stored[definition][id]
           record = nil if record && !of_type?(relationship, definition, record)
-          record || missing(mistakes, definition, given, key, pointer)
+          record || (missing(mistakes, definition, given, key, pointer) unless removed && key == "id")
         end
       end
 

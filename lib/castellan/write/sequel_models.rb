@@ -73,6 +73,7 @@ module Castellan
           reflection = model.association_reflection(name)
           if nested(name) then assign_nested(record, name, value)
           elsif reflection.nil? || reflection[:type] == :many_to_one
+            record.modified! unless reflection || model.columns.include?(name.to_sym) # hooks may write the value of a virtual attribute
             record.public_send(:"#{name}=", value)
           elsif record.new? # the other rows need its key
             (record.instance_variable_get(:@castellan_members) || record.instance_variable_set(:@castellan_members, {}))[name] = value
