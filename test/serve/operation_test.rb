@@ -251,7 +251,7 @@ module OperationContract
 
   # Replaces what `ping` of the model calls.
   def replaced(model, error, &block)
-    model.stub(%i[lease_connection connection db].find { |name| model.respond_to?(name) }, error, &block)
+    model.stub(%i[connection_pool db].find { |name| model.respond_to?(name) }, error, &block)
   end
 end
 

@@ -169,11 +169,8 @@ module Castellan
       def write(name, bytes, seconds, if_absent)
         return !@client.delete(name) && false if bytes.bytesize > @limit
 
-        if @client.public_send(if_absent ? :add : :set, name, sealed(name, bytes), seconds, raw: true)
-          true
-        else
-          false
-        end
+        written = @client.public_send(if_absent ? :add : :set, name, sealed(name, bytes), seconds, raw: true)
+        written ? true : false
       end
 
       def sealed(name, bytes)
