@@ -479,7 +479,7 @@ void index_fill(struct index_entry *entry, const struct record_id *id, long node
 VALUE ids_distinct(VALUE self, VALUE texts);
 VALUE ids_column(VALUE self, VALUE rows, VALUE position);
 VALUE ids_list(VALUE self, VALUE rows);
-VALUE loaded_rows(VALUE self, VALUE records, VALUE attribute_set, VALUE names, VALUE coders);
+VALUE loaded_rows(VALUE self, VALUE records, VALUE model, VALUE attribute_set, VALUE names, VALUE coders);
 NORETURN(void encoder_refuse(struct encoder *encoder, const struct section *section, int kind, long position, VALUE id, VALUE value));
 
 /* link.c */

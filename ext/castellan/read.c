@@ -728,11 +728,11 @@ static VALUE loaded_row(VALUE set, VALUE names, VALUE coders)
 }
 
 /*
- * Native.loaded_rows(records, attribute_set, names, coders) → an Array for each record, with nil where
+ * Native.loaded_rows(records, model, attribute_set, names, coders) → an Array for each record, with nil where
  * coders has nil. Sets coders to nil if only the records' readers can return the values. Returns nil
- * unless the attributes of each record are an attribute_set.
+ * unless each record is an instance of the model itself and its attributes are an attribute_set.
  */
-VALUE loaded_rows(VALUE self, VALUE records, VALUE attribute_set, VALUE names, VALUE coders)
+VALUE loaded_rows(VALUE self, VALUE records, VALUE model, VALUE attribute_set, VALUE names, VALUE coders)
 {
     VALUE rows;
     Check_Type(records, T_ARRAY);
@@ -740,7 +740,9 @@ VALUE loaded_rows(VALUE self, VALUE records, VALUE attribute_set, VALUE names, V
     Check_Type(coders, T_ARRAY);
     rows = rb_ary_new_capa(RARRAY_LEN(records));
     for (long i = 0; i < RARRAY_LEN(records); i++) {
-        VALUE set = rb_ivar_get(rb_ary_entry(records, i), rb_intern("@attributes")), row;
+        VALUE record = rb_ary_entry(records, i), set, row;
+        if (SPECIAL_CONST_P(record) || rb_obj_class(record) != model) return Qnil;
+        set = rb_ivar_get(record, rb_intern("@attributes"));
         if (SPECIAL_CONST_P(set) || rb_obj_class(set) != attribute_set || NIL_P(row = loaded_row(set, names, coders))) return Qnil;
         rb_ary_push(rows, row);
     }

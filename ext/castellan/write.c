@@ -1059,6 +1059,6 @@ void Init_encoder(VALUE castellan)
     rb_define_singleton_method(native, "id_list", ids_list, 1);
     rb_define_singleton_method(native, "distinct_ids", ids_distinct, 1);
     rb_define_singleton_method(native, "column_ids", ids_column, 2);
-    rb_define_singleton_method(native, "loaded_rows", loaded_rows, 4);
+    rb_define_singleton_method(native, "loaded_rows", loaded_rows, 5);
     for (int coder = CODER_INTEGER; coder < CODER_COUNT; coder++) coder_symbols[coder] = ID2SYM(rb_intern(names[coder]));
 }

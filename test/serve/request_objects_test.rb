@@ -105,6 +105,16 @@ class RequestObjectsTest < Minitest::Test
     assert_operator found - document, :<=, MOST
   end
 
+  # The columns that need the model's readers are found once, not in each rendering.
+  def test_loaded_records_allocate_few_objects
+    few, more = [1, 20].map do |count|
+      letters = Letter.order(:id).first(count)
+      warm_objects { LetterResource.render(letters) }
+    end
+    assert_operator few, :<=, 100
+    assert_operator more - few, :<=, 19 * 2
+  end
+
   def test_related_records_are_read_with_kept_sql
     few = warm_objects { assert_equal 200, answer("/owners/1/colors").first }
     assert_operator few, :<, 800

@@ -9,13 +9,23 @@ module Castellan
       #   instances.read(users, :email)                # => ["ada@example.com", …]
       #   instances.related(user, :roles)              # => [#<Role>, …]
       class Instances < ObjectRows::Instances
+        COLUMNS = 1000
+        private_constant :COLUMNS
+
+        # (see ObjectRows::Instances#initialize)
+        def initialize(adapter)
+          super
+          @stored = BoundedCache.new(limit: COLUMNS)
+        end
+
         # Does not cast values that were not changed. (see ObjectRows::Instances#rows)
         def rows(records, names)
-          return unless defined?(Native) && records.all? { |record| @model.equal?(record.class) } # a decorator delegates instance_of?
+          return unless defined?(Native)
 
           plain = names.map { |name| name && plain(name) }
+          columns = plain.map { |column, _| column }
           coders = plain.map { |_, coder| coder }
-          rows = Native.loaded_rows(records, ::ActiveModel::LazyAttributeSet, plain.map { |column, _| column }, coders) or return
+          rows = Native.loaded_rows(records, @model, ::ActiveModel::LazyAttributeSet, columns, coders) or return
           coders.each_with_index { |coder, position| coders[position] = refine_dates(rows, position) if coder == :date }
           [rows, coders]
         end
@@ -138,10 +148,13 @@ module Castellan
         end
 
         def plain(name)
-          return unless @adapter.columns.include?(name) && !@adapter.types.needs_record?(name)
+          column = @stored.fetch(name) { stored_column(name) || :none }
+          coder = @adapter.types.coder(column) unless column == :none
+          coder && [column, coder]
+        end
 
-          coder = @adapter.types.coder(name)
-          coder && [@adapter.types.name(name), coder]
+        def stored_column(name)
+          @adapter.types.name(name) if @adapter.columns.include?(name) && !@adapter.types.needs_record?(name)
         end
 
         # PostgreSQL's driver returns dates as objects.
