@@ -62,6 +62,16 @@ class HTTPCacheStatusTest < Minitest::Test
     assert_equal [{ layer: :http, outcome: :pass }], events { world.post }
   end
 
+  def test_a_background_validation_publishes_an_event_of_its_own
+    world = Castellan::CachedApplication.new do |env|
+      env["HTTP_IF_NONE_MATCH"] ? [304, {}, []] : [200, { **FRESH, "cache-control" => "max-age=1, stale-while-revalidate=60" }, ["body"]]
+    end
+    world.get
+    world.later(4)
+    outcomes = events { world.get && world.cache.refreshes.wait }.map { |event| event.fetch(:outcome) }
+    assert_equal %i[refresh stale], outcomes.sort
+  end
+
   def test_members_of_caches_behind_this_one_come_first
     world = Castellan::CachedApplication.new { [200, { "cache-status" => ["Origin; hit", "CDN; fwd=miss"], **FRESH }, ["x"]] }
     assert_equal ["Origin; hit, CDN; fwd=miss, Castellan; fwd=uri-miss; stored", "Origin; hit, CDN; fwd=miss, Castellan; hit; ttl=60"],
