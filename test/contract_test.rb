@@ -225,6 +225,7 @@ class ContractTest < Minitest::Test
     assert_empty(required.reject { |name| ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(name) })
     begins = ActiveRecord::ConnectionAdapters::TransactionManager.instance_method(:begin_transaction)
     assert_includes begins.parameters, %i[key _lazy]
+    assert ActiveRecord::ConnectionAdapters::Transaction.method_defined?(:dirty!)
   end
 
   def test_active_record_touches_the_records_of_a_transaction_late

@@ -161,3 +161,52 @@ end
     end
   end)
 end
+
+class ContentionOnActiveRecordTest
+  # As a pooler whose server is away, which accepts a connection and refuses its first statement: ActiveRecord connects once
+  # more, and forgets the transaction that it has begun.
+  def test_a_transaction_that_active_record_has_forgotten_writes_nothing
+    journal.run("UPDATE comments SET post_id = 2 WHERE id = 1")
+    post = -> { send_data("POST", "/posts/1/relationships/comments", [{ type: "comments", id: "1" }]).first.status }
+    [->(leave) { leave.call && post.call }, ->(leave) { after_begin(leave, &post) }].each do |losing|
+      assert_equal 503, losing.call(leaving(journal.source.connection))
+      assert_equal 2, journal.rows("SELECT post_id FROM comments WHERE id = 1").first["post_id"]
+    end
+    assert_equal 204, post.call
+  end
+
+  def test_the_log_has_what_a_server_that_refuses_the_connection_has_answered
+    base = Class.new(ActiveRecord::Base) { self.abstract_class = true }
+    base.define_singleton_method(:name) { "Refused" }
+    base.establish_connection("#{journal.url}_missing")
+    error = assert_raises(ActiveRecord::NoDatabaseError) { base.connection.select_value("SELECT 1") }
+    errors = StringIO.new
+    Castellan::Serve::ErrorDocument.log_unavailable({ "rack.errors" => errors }, error)
+    assert_match(/ActiveRecord::NoDatabaseError: .*FATAL:  database "\w+_missing" does not exist\n\z/, errors.string)
+  ensure
+    base.remove_connection
+  end
+
+  private
+
+  def leaving(connection)
+    connection.reconnect!
+    pid = connection.select_value("SELECT pg_backend_pid()")
+    refused = false
+    connection.define_singleton_method(:configure_connection) do
+      next super() if refused
+
+      refused = true
+      raise ActiveRecord::ConnectionFailed, "the server is away"
+    end
+    -> { other { |own| own.exec("SELECT pg_terminate_backend(#{pid}, 5000)") } }
+  end
+
+  def after_begin(leave, &)
+    begun = lambda do |*, event|
+      now, leave = leave, nil if event[:sql].start_with?("BEGIN")
+      now&.call
+    end
+    ActiveSupport::Notifications.subscribed(begun, "sql.active_record", &)
+  end
+end

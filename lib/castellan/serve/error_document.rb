@@ -13,7 +13,9 @@ module Castellan
       TITLES = { 401 => "Unauthorized", 404 => "Not found", 405 => "Method not allowed", 412 => "Precondition failed" }.freeze
       # Vary for 406; for 503 the seconds after which a client may try again.
       HEADERS = { 406 => { "vary" => "accept" }, 503 => { "retry-after" => "1" } }.freeze
-      private_constant :TITLES, :HEADERS
+      # Their messages name a host or a database, and not what the server, or a pooler, has answered.
+      VAGUE = %w[ActiveRecord::DatabaseConnectionError ActiveRecord::NoDatabaseError].freeze
+      private_constant :TITLES, :HEADERS, :VAGUE
 
       module_function
 
@@ -40,7 +42,8 @@ module Castellan
       # @param env [Hash] Rack's environment
       # @param error [Exception] of the database
       def log_unavailable(env, error)
-        env["rack.errors"]&.puts("castellan: 503, because the database does not answer: #{error.class}: #{error.message.lines.first}")
+        reason = (VAGUE.include?(error.class.name) && error.cause) || error
+        env["rack.errors"]&.puts("castellan: 503, because the database does not answer: #{error.class}: #{reason.message.lines.first}")
       end
 
       def build(status, errors, headers)

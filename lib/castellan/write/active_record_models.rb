@@ -209,7 +209,7 @@ module Castellan
       # the block by `throw`. A lazy BEGIN that is interrupted would leave its transaction open in the pool.
       def begun(connection)
         outer = connection.open_transactions
-        transaction = connection.begin_transaction(_lazy: false)
+        transaction = begin_once(connection)
         finished = false
         result = yield
         finished = true
@@ -222,6 +222,17 @@ module Castellan
       ensure
         (roll_back(connection, nil) while connection.open_transactions > outer) if outer && !finished
         discard_lost(connection) if !finished && (transaction.nil? || lost?(error))
+      end
+
+      # ActiveRecord replaces a connection that is lost before the first write. If it fails to, and then succeeds (a pooler
+      # whose server is away), it forgets the transaction: each record would be committed by itself.
+      def begin_once(connection)
+        connection.begin_transaction(_lazy: false).tap do |transaction|
+          transaction.dirty! # the connection is not replaced from here on
+          next if connection.current_transaction.equal?(transaction)
+
+          raise ::ActiveRecord::ConnectionFailed, "the connection was lost while the transaction began"
+        end
       end
 
       # Models may forbid lazy loading (`strict_loading`), but a write must read the related records.
