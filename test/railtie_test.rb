@@ -518,6 +518,12 @@ class RailtieTest < Minitest::Test
     end
   end
 
+  def test_a_migration_of_a_wrong_name_is_not_reported_as_a_database_that_is_down
+    output = run_app("$stderr = $stdout; boot; Rails.application.reload_routes!",
+                     files: { **FRESH, "db/migrate/20260102000000_Notes.rb" => "" })
+    assert_includes output, "with the first request, because a migration cannot be read: Illegal name for migration file: "
+  end
+
   # New code may start before its migration, which another process runs.
   def test_a_mounted_app_answers_503_until_its_migration_has_run
     bare = "class CreateNotes < ActiveRecord::Migration[7.1]\n  def change = create_table(:notes) { |t| t.integer :article_id }\nend\n"
@@ -641,6 +647,24 @@ class RailtieTest < Minitest::Test
     RUBY
   }.freeze
 
+  TYPED = {
+    "app/resources/article_resource.rb" => <<~RUBY
+      class ArticleResource < Castellan::Resource
+        model Article
+        attributes :title
+        cache :exact
+      end
+    RUBY
+  }.freeze
+  TYPED_BOOT = <<~RUBY
+    require "sqlite3"
+    def articles(type, sql)
+      create = "CREATE TABLE articles (id integer PRIMARY KEY, title \#{type}); INSERT INTO articles VALUES (1, '007'); "
+      SQLite3::Database.new("library.sqlite3").tap { |database| database.execute_batch(create + sql) }.close
+    end
+    LibraryApp.config.castellan.cache_store = Castellan::Store::DirectoryStore.new("store")
+  RUBY
+
   def test_a_helper_that_was_edited_is_served_by_the_next_deployment
     { {} => %w[FIRST first], { "GIT_REV" => "one" } => %w[FIRST FIRST] }.each do |environment, expected|
       in_app(files: KEPT) do |run|
@@ -660,6 +684,26 @@ class RailtieTest < Minitest::Test
       tags = %w[one one two].map { |given| run.call(code, "GIVEN" => given) }
       assert_equal tags[0], tags[1]
       refute_equal tags[0], tags[2]
+    end
+  end
+
+  # If `db:migrate` runs after a deployment, processes cast by the old type until they are restarted.
+  def test_a_process_that_started_before_a_migration_writes_nothing_for_those_after_it
+    read = %(puts get("/articles").body[/"title":("?\\w+"?)/, 1])
+    old = <<~RUBY
+      articles("integer", "CREATE TABLE schema_migrations (version)")
+      boot
+      get("/articles")
+      SQLite3::Database.new("library.sqlite3").tap { |database| database.execute("DROP TABLE articles") }.close
+      articles("text", "INSERT INTO schema_migrations VALUES ('20260101000000')")
+      Castellan::Versions::ExactVersions.new(ActiveRecord::Base).install(%w[articles])
+      #{read}
+    RUBY
+    in_app(files: TYPED) do |run|
+      served = [old, "boot; #{read}", "boot; #{read}"].map do |code|
+        run.call(TYPED_BOOT + code, "EAGER" => "1", "GIT_REV" => "one").lines.last.chomp
+      end
+      assert_equal ["7", '"007"', '"007"'], served
     end
   end
 

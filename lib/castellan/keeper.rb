@@ -81,6 +81,9 @@ module Castellan
       SourceDigest.of(definition)
     end
 
+    # @param version [Integer] see {Revision#migrated_to}
+    def migrated_to(version) = @revision.migrated_to(version)
+
     # Ignores all entries written so far, after a code reload.
     def renew_revision
       @revision.renew

@@ -17,9 +17,17 @@ module Castellan
     rescue ::ActiveRecord::NoDatabaseError
       "there is no database"
     rescue ::ActiveRecord::ActiveRecordError => error
-      "the database does not answer: #{error.message.lines.first&.chomp}"
+      unreadable(error)
     rescue ::NoMethodError
       nil # these methods of Rails are not public
+    end
+
+    # @return [Integer, nil] the version of the last migration that has run; nil if it cannot be read
+    def last
+      pool = pool() or return
+      pool.with_connection { |connection| context(pool, connection).current_version }
+    rescue ::ActiveRecord::ActiveRecordError, ::NoMethodError
+      nil
     end
 
     # @return [Object, nil] the connection pool of the primary database
@@ -31,6 +39,12 @@ module Castellan
 
     # Rails 7.1 has it in the connection.
     def context(pool, connection) = (pool.respond_to?(:migration_context) ? pool : connection).migration_context
-    private_class_method :pool, :context
+
+    # A file of a wrong name or time is an error of ActiveRecord, too, whose message begins with empty lines.
+    def unreadable(error)
+      file = defined?(::ActiveRecord::MigrationError) && error.is_a?(::ActiveRecord::MigrationError)
+      "#{file ? "a migration cannot be read" : "the database does not answer"}: #{error.message.strip.lines.first&.chomp}"
+    end
+    private_class_method :pool, :context, :unreadable
   end
 end

@@ -72,7 +72,11 @@ module Castellan
         store = app.config.castellan.cache_store or return
         source = ActiveRecord::Base if defined?(ActiveRecord::Base)
         source ||= Sequel::DATABASES.first if defined?(Sequel::DATABASES)
-        Castellan.keep(store: store, versions: Versions::NotifiedVersions.new(source)) if source
+        return unless source
+
+        Castellan.keep(store: store, versions: Versions::NotifiedVersions.new(source))
+        version = PendingMigrations.last if app.config.eager_load && !Castellan.off?
+        Castellan.keeper&.migrated_to(version) if version
       end
 
       # @param text [String] the signed link; printed to stderr if a server boots, else logged

@@ -57,6 +57,7 @@ class InstallGeneratorTest < Minitest::Test
     with_app({ "app/resources/post_resource.rb" => CACHED }) do |run, dir|
       run.call("generate")
       assert_includes one(dir, "add_castellan_versions"), "castellan_versions :posts, :tags, :users\n"
+      assert_includes one(dir, "add_castellan_versions"), "\n  disable_ddl_transaction! # locks one table at a time"
       kept = run.call("Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: " \
                       "Castellan::Versions::ExactVersions.new(ActiveRecord::Base)); #{MIGRATE}")
       assert_includes kept, "while no write changes what it is made of"
@@ -125,6 +126,7 @@ class InstallGeneratorTest < Minitest::Test
     with_app({ "app/resources/post_resource.rb" => scoped }) do |run, dir|
       assert_includes run.call("generate"), "PostResource raises NoMethodError without a viewer: also add the tables that"
       assert_includes one(dir, "add_castellan_versions"), "castellan_versions :posts\n"
+      refute_includes one(dir, "add_castellan_versions"), "disable_ddl_transaction!"
     end
   end
 

@@ -61,6 +61,31 @@ class RevisionTest < Minitest::Test
     end
   end
 
+  # Of components, engines and packs in the application's directory.
+  def test_a_template_of_an_autoload_path_and_views_beside_it_are_part_of_the_source
+    paths = 'require "active_support/dependencies"; ' \
+            'ActiveSupport::Dependencies.autoload_paths = [File.expand_path("packs/blog/app/models")]; '
+    %w[packs/blog/app/models/card.html.erb packs/blog/app/views/blog/show.html.erb].each do |file|
+      in_application do
+        write_files(@directory, { "packs/blog/app/models/blog.rb" => "class Blog; end" })
+        before, same, after = %w[<b> <b> <i>].map { |text| write_files(@directory, { file => text }) && run_program({}, paths) }
+        assert_equal before, same
+        refute_equal before[1], after[1], file
+      end
+    end
+  end
+
+  def test_a_translation_is_part_of_the_source_wherever_it_is
+    in_application do
+      before, same, after = %w[Hi Hi Hello].map do |text|
+        write_files(@directory, { "packs/blog/locales/en.yml" => "en: { hello: #{text} }" })
+        run_program({}, %(require "i18n"; I18n.load_path << "packs/blog/locales/en.yml"; ))
+      end
+      assert_equal before, same
+      refute_equal before[1], after[1]
+    end
+  end
+
   # A block of `Castellan.cache.fetch` may be there. Rack evaluates the file, so it is not among the loaded ones.
   def test_an_edited_rackup_file_is_a_release_of_its_own
     in_application do

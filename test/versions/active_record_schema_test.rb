@@ -136,6 +136,19 @@ class ActiveRecordSchemaOnPostgresTest < Minitest::Test
     super
   end
 
+  # Otherwise a migration without a transaction would hold the lock of posts while it waits for users.
+  def test_each_table_is_locked_by_itself
+    other = ActiveRecord::Base.connection_pool.checkout
+    other.execute("BEGIN; INSERT INTO users (name) VALUES ('a')")
+    connection.execute("SET lock_timeout = '20ms'")
+    assert_raises(ActiveRecord::LockWaitTimeout) { connection.castellan_versions(:posts, :users) }
+    other.execute("ROLLBACK")
+    assert token("posts")
+    assert_nil token("users")
+  ensure
+    ActiveRecord::Base.connection_pool.checkin(other) if other
+  end
+
   def test_schema_rb_contains_the_columns_that_have_versions_of_their_own
     migration { castellan_versions :posts, by: :id, notify: true }.migrate(:up)
     migration { castellan_versions :users, by: %i[name id] }.migrate(:up)

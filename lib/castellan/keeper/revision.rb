@@ -11,9 +11,10 @@ module Castellan
     #   Revision.new("2026-11-22").to_s   # => "2026-11-22"
     #
     # Uses `config.castellan.revision`, else the file REVISION in the root, else the first of {VARIABLES} that
-    # is set, else a digest of the source: the autoload paths, the loaded Ruby files below the root, `*.ru`, `config/`,
-    # the templates in `app/views` and `views`, schema.rb or structure.sql in `db/`, and Gemfile.lock. Outside Rails,
-    # the digest is computed when the first resource is checked.
+    # is set, else a digest of the source: code, templates and translations in the autoload paths, the `views` beside
+    # them, the loaded Ruby files and I18n's files below the root, `*.ru`, `config/`, the templates in `app/views` and
+    # `views`, schema.rb or structure.sql in `db/`, and Gemfile.lock. Outside Rails, the digest is computed when the
+    # first resource is checked.
     class Revision
       # Environment variables of hosts and deployment tools, in order of precedence.
       VARIABLES = %w[
@@ -23,7 +24,8 @@ module Castellan
 
       # A process of before a migration casts the values of a changed column by its old type, so the schema is among them.
       AROUND = ["*.ru", "config/**/*.{rb,yml}", "{app/,}views/**/*", "db/*schema.rb", "db/*structure.sql", "Gemfile.lock"].freeze
-      private_constant :AROUND
+      AUTOLOADED = ["**/*.{rb,erb,haml,slim,jbuilder,yml}", "../views/**/*"].freeze # components, engines, packs
+      private_constant :AROUND, :AUTOLOADED
 
       # @param given [String, nil] the option of `Castellan.keep`
       # @raise [ConfigurationError] if the revision is no String, or if the given one is empty
@@ -36,6 +38,13 @@ module Castellan
 
       def to_s
         @text || @lock.synchronize { @text ||= source([]) }
+      end
+
+      # Separates this process from those of the same code that started before a migration: they cast the values of a
+      # changed column by its old type.
+      # @param version [Integer] of the database's last migration
+      def migrated_to(version)
+        @text = "#{self} migration #{version}"
       end
 
       # Changes the revision after a code reload to one that no other process has.
@@ -64,7 +73,7 @@ module Castellan
 
       def source(files)
         root = "#{File.realpath(CallSite.root)}/"
-        loaded = [*(File.expand_path($PROGRAM_NAME) if files.empty?), *$LOADED_FEATURES] # Rails starts by bin/rails, Puma, Rake …
+        loaded = [*(File.expand_path($PROGRAM_NAME) if files.empty?), *$LOADED_FEATURES, *translations] # Rails starts by bin/rails …
         loaded.select! { |path| path.start_with?(root) && CallSite.application?(path) }
         around = Dir.glob(AROUND, base: root).map { |path| root + path }
         digest = Digest::SHA256.new
@@ -75,7 +84,11 @@ module Castellan
       end
 
       def autoloaded
-        autoload_paths.flat_map { |directory| Dir.glob("**/*.rb", base: directory).map { |path| File.join(directory, path) } }
+        autoload_paths.flat_map { |directory| Dir.glob(AUTOLOADED, base: directory).map { |path| File.expand_path(path, directory) } }
+      end
+
+      def translations
+        defined?(::I18n) ? ::I18n.load_path.flatten.map { |path| File.expand_path(path.to_s) } : []
       end
 
       # Only paths of the application and its engines: the digest covers gems by Gemfile.lock.

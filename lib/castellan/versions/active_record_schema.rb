@@ -30,8 +30,8 @@ module Castellan
 
       # Methods of a connection.
       module Statements
-        # Installs the triggers of {ExactVersions}. May run again, but then cached documents of these tables
-        # become invalid.
+        # Installs the triggers of {ExactVersions}, each table in a transaction, unless there is one already. May run again,
+        # but then cached documents of these tables become invalid.
         # @param tables [Array<String, Symbol>] with `notify: true` as the last argument, writes also notify
         #   {NotifiedVersions}; with `by: :account_id` (or several columns), each value of the column has its
         #   own version, see {Dependency}. Both options work on PostgreSQL and do nothing on SQLite
@@ -39,14 +39,14 @@ module Castellan
         def castellan_versions(*tables)
           options = castellan_options(tables)
           names = tables.flatten.grep_v(Hash).map { |table| Dependency.new(table).table }
-          transaction { names.each { |name| castellan_triggers.install(name, **options).each { |sql| execute(sql) } } }
+          names.each { |name| transaction { castellan_triggers.install(name, **options).each { |sql| execute(sql) } } }
         end
 
         # Removes the triggers and the versions.
         # @param tables [Array<String, Symbol>]
         def remove_castellan_versions(*tables)
           names = tables.flatten.grep_v(Hash).map { |table| Dependency.new(table).table }
-          transaction { names.each { |name| castellan_triggers.uninstall(name).each { |sql| execute(sql) } } }
+          names.each { |name| transaction { castellan_triggers.uninstall(name).each { |sql| execute(sql) } } }
         end
 
         # @return [Hash{Hash => Array<String>}] the tables that have triggers, by their options, for schema.rb
