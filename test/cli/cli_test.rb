@@ -17,6 +17,7 @@ class CLITest < Minitest::Test
   def test_help_of_one_command_describes_that_command
     %w[doctor load siege].each do |name|
       assert_equal castellan(name, "--help"), castellan("help", name)
+      assert_match(/\AUsage: castellan #{name.sub("siege", "load")} .*\n\n[A-Z].*\.\n\n/, castellan(name, "--help")[1])
     end
     refute_equal castellan("help"), castellan("help", "load")
   end

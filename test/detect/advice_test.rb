@@ -266,7 +266,7 @@ class DetectAdviceTest < Minitest::Test
     wanted = World::Post.first
     finding = only { World::User.all.map { |user| user.posts.exists?(wanted.id) } }
     code = "ActiveRecordWorld::Post.where(user_id: values).where(id: wanted.id).distinct.pluck(:user_id)"
-    assert_equal "collect the values before the loop at #{finding.location} and query once: #{code}", finding.fix
+    assert_equal "collect the values before the loop around #{finding.location} and query once: #{code}", finding.fix
     assert_equal [wanted.user_id], World::Post.where(user_id: World::User.ids).where(id: wanted.id).distinct.pluck(:user_id)
     finding = only { World::User.all.map { |user| user.posts.exists?(1) } }
     assert_includes finding.fix, "Post.where(user_id: values).where(id: 1).distinct.pluck(:user_id)"
@@ -307,7 +307,7 @@ class DetectAdviceTest < Minitest::Test
   end
 
   def test_one_record_of_each_by_its_key_has_no_fix
-    assert_includes only { Leaf.all.map { |leaf| leaf.leaves_dataset.with_pk(2) } }.fix_refused, "does not show all of its conditions"
+    assert_includes only { Leaf.all.map { |leaf| leaf.leaves_dataset.with_pk(2) } }.fix_refused, "does not contain all conditions"
   end
 
   def test_the_version_of_a_list_is_read_from_what_is_loaded

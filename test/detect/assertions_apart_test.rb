@@ -100,14 +100,14 @@ class DetectAssertionsApartTest < Minitest::Test
     assert_match(/4 runs, \d+ assertions, 2 failures, 0 errors/, output)
     assert_match(/Queries repeat: 1 finding\n\s+n_plus_one: 3 queries at books_test.rb:20 through Book#author/, output)
     assert_includes output, "add .eager(:author)"
-    assert_includes output, "1.0 more queries a record at books_test.rb:26"
+    assert_includes output, "1.0 more queries per record at books_test.rb:26"
   end
 
   def test_assertions_in_a_rails_application
     output = minitest(RAILS, "test/books_test.rb")
     assert_match(/5 runs, \d+ assertions, 2 failures, 0 errors/, output)
     assert_match(%r{n_plus_one: 3 queries at app/controllers/books_controller.rb:4 through Book#author for 3 records}, output)
-    assert_includes output, "1.0 more queries a record at app/controllers/books_controller.rb:4"
+    assert_includes output, "1.0 more queries per record at app/controllers/books_controller.rb:4"
   end
 
   private

@@ -35,9 +35,16 @@ class DetectAssertionsTest < Minitest::Test
     end
   end
 
+  def test_a_failure_lists_each_entry_for_the_known_findings_once
+    error = assert_raises(Minitest::Assertion) do
+      assert_no_repeated_queries { World::User.all.map { |user| [user.posts.count, user.posts.maximum(:id)] } }
+    end
+    assert_equal 1, error.message.scan("association: ActiveRecordWorld::User#posts").size, error.message
+  end
+
   def test_queries_that_grow_with_the_data_fail_with_their_line
     error = assert_raises(Minitest::Assertion) { assert_queries_constant(tags) { World::Tag.all.map { |tag| World::Tag.find(tag.id) } } }
-    assert_includes error.message, "1.0 more queries a record at test/detect/assertions_test.rb:#{__LINE__ - 1}"
+    assert_includes error.message, "1.0 more queries per record at test/detect/assertions_test.rb:#{__LINE__ - 1}"
   end
 
   def test_constant_queries_pass

@@ -30,7 +30,7 @@ class DetectGrowthTest < Minitest::Test
     costs = growth.costs
     assert_operator costs[:objects], :>, 20
     assert_kind_of Numeric, costs[:ns] # which a busy machine may make anything
-    assert_match(/a record more costs (?:\d+\.\d{3} ms|no time .*?), \d+ objects, \d+ bytes of the result\z/, growth.to_s)
+    assert_match(/each additional record costs (?:\d+\.\d{3} ms|no time .*?), \d+ objects, \d+ bytes of the result\z/, growth.to_s)
   end
 
   def test_the_size_of_a_list_is_not_in_bytes
@@ -77,7 +77,7 @@ class DetectGrowthTest < Minitest::Test
     runs = [4, 2, 1].map.with_index(1) do |ns, added|
       Castellan::Detect::Growth::Run.new(added: added, groups: {}, size: added, text: true, loaded: added, ns: ns, objects: 10 * added)
     end
-    text = "the queries are constant; a record more costs no time that can be measured, 10 objects, 1 bytes of the result"
+    text = "the queries are constant; each additional record costs no time that can be measured, 10 objects, 1 bytes of the result"
     assert_equal text, Castellan::Detect::Growth.new(runs).to_s
   end
 

@@ -62,8 +62,8 @@ class DetectRspecTest < Minitest::Test
       it("sees none of them") { expect { Author.limit(1).to_a }.to constant }
       it("grows as told") { expect { Book.all.map(&:author) }.not_to constant }
     RUBY
-    assert_includes output, "expected as many queries for many records as for few: 1.0 more queries a record at books_spec.rb:6"
-    assert_match(/a record more costs (?:-?\d+\.\d+ ms|no time .*?), \d+ objects/, output)
+    assert_includes output, "expected as many queries for many records as for few: 1.0 more queries per record at books_spec.rb:6"
+    assert_match(/each additional record costs (?:-?\d+\.\d+ ms|no time .*?), \d+ objects/, output)
     assert_includes output, "the added records were not part of the work"
   end
 
@@ -74,7 +74,7 @@ class DetectRspecTest < Minitest::Test
       it("grows") { expect { |count| Book.limit(count).map { |book| book.author.name } }.to perform_constant_queries }
       it("is not told") { expect { Book.count }.to perform_constant_queries }
     RUBY
-    assert_includes output, "1.0 more queries a record at books_spec.rb:6"
+    assert_includes output, "1.0 more queries per record at books_spec.rb:6"
     assert_includes output, "RSpec: .while_adding { |count| … }"
   end
 
@@ -88,7 +88,7 @@ class DetectRspecTest < Minitest::Test
       end
       it("is constant") { expect { Book.includes(:author).map { |book| book.author.name } }.to perform_constant_queries { |count| write_books(count) } }
     RUBY
-    assert_equal 2, output.scan("1.0 more queries a record").size
+    assert_equal 2, output.scan("1.0 more queries per record").size
   end
 
   private

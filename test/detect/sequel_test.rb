@@ -116,8 +116,17 @@ class DetectSequelTest < Minitest::Test
 
   def test_the_last_of_a_filtered_association_needs_a_new_association
     finding = only { World::User.all.each { |user| user.tokens_dataset.where(on_behalf: false).order(:id).last } }
-    assert_includes finding.fix, 'one_to_one(:last_token, class: "SequelWorld::Token", key: :user_id) ' \
-                                 "{ |dataset| dataset.where(on_behalf: false).order(Sequel.desc(:id)) }; add .eager(:last_token)"
+    assert_includes finding.fix, 'one_to_one(:last_token, class: "SequelWorld::Token", key: :user_id, order: Sequel.desc(:id)) ' \
+                                 "{ |dataset| dataset.where(on_behalf: false) }; add .eager(:last_token)"
+  end
+
+  def test_a_new_association_loads_only_the_first_record_of_each_owner
+    finding = only { World::User.all.each { |user| user.tokens_dataset.order(:id).last } }
+    users = Class.new(World::User)
+    users.class_eval(finding.fix[/declare in \S+: (.*?); add/, 1])
+    loaded = Castellan::Instrument.record(tally = Castellan::Detect::Tally.new) { users.eager(:last_token).all }
+    assert_equal World::Token.distinct.select_map(:user_id).size, tally.loads.last.count, finding.fix
+    assert_equal World::User.all.map { |user| user.tokens_dataset.order(:id).last }, loaded.map(&:last_token)
   end
 
   # jbuilder's `json.employee user.employee.id`

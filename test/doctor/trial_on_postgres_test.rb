@@ -61,6 +61,19 @@ class TrialOnPostgresTest < Minitest::Test
     assert_equal 2, RoomKey.where(door: 9).count # from the watched run
   end
 
+  def test_a_trial_of_sequel_loads_only_the_record_that_the_new_association_has
+    RoomKey.insert_all!(Array.new(300) { |door| { keeper_id: Keeper.first.id, door: door } })
+    self.class.const_set(:Key, keys = Class.new(Sequel::Model(@database[:trial_room_keys])))
+    self.class.const_set(:Owner, Class.new(Sequel::Model(@database[:trial_keepers])))
+    Owner.one_to_many(:room_keys, class: keys, key: :keeper_id)
+    work = -> { Owner.order(:id).all.map { |owner| owner.room_keys_dataset.order(:door).last.id } }
+    trial = Castellan::Doctor.try(finding_of(&work), &work)
+    assert_equal [true, 5, 2], [trial.accepted?, trial.before.queries, trial.after.queries], trial.to_s
+    assert_operator trial.after.allocated_objects, :<, 2 * trial.before.allocated_objects, trial.to_s
+  ensure
+    %i[Key Owner].each { |name| self.class.send(:remove_const, name) if self.class.const_defined?(name, false) }
+  end
+
   def test_records_of_load_async_are_preloaded
     work = -> { RoomKey.order(:id).load_async.map { |key| key.keeper.id } }
     trial = Castellan::Doctor.try(finding_of(&work), &work)

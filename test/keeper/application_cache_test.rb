@@ -133,7 +133,7 @@ module ApplicationCacheContract
     refused("takes models and names") { @cache.fetch("x", depends_on: [7]) { "" } }
     refused("name of a table") { @cache.fetch("x", depends_on: ["drop table;"]) { "" } }
     refused("needs a key") { @cache.fetch([], depends_on: "tags") { "" } }
-    refused("got Hash: write to_a; or, if it is a parameter (?page[a]=1), convert it, such as params[:page].to_s.to_i") do
+    refused("got Hash: write its values; a parameter (?page[a]=1) as params[:page].to_s.to_i") do
       @cache.fetch(["posts", { "a" => "1" }], depends_on: "tags") { "" }
     end
     refused("got Float: write to_s or to_i") { @cache.fetch([1.5], depends_on: "tags") { "" } }

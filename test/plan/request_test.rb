@@ -31,6 +31,12 @@ class RequestTest < Minitest::Test
     assert_equal [1, 2], parse({ page: { size: 2 } }).page
   end
 
+  def test_page_false_is_refused_because_a_document_would_be_a_page_all_the_same
+    error = assert_raises(Castellan::ConfigurationError) { parse({}, page: false) }
+    assert_match(/page: false: \S*ArticleResource declares pages.*write a subclass with `page false`/, error.message)
+    assert_nil Castellan::Plan::Request.parse(models::TagResource.definition, {}, page: false).page
+  end
+
   def test_options_of_the_developer_override_the_query
     request = parse({ "include" => "tags", "sort" => "title" }, include: :author, sort: "-position")
     assert_equal [%i[author], [%i[position desc]]], [request.include.keys, request.sort]

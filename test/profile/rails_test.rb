@@ -65,7 +65,7 @@ class ProfileRailsTest < Minitest::Test
     RUBY
     assert_equal [200, "GET articles#index", "email=[FILTERED]&page=1", 4, 200, true],
                  output.values_at("status", "endpoint", "query", "queries", "page", "bytes")
-    assert_match(/desc="4 queries, 1 repeated", render;dur=/, output["timing"])
+    assert_match(/desc="4 queries, 1 statement repeated", render;dur=/, output["timing"])
     assert_equal "app/controllers/articles_controller.rb:2", output["finding"]["location"]
     assert_equal "app/controllers/articles_controller.rb:2:in `index'", output["frames"].first
     assert_operator output["parts"]["render_ns"], :>, 0
@@ -154,7 +154,7 @@ class ProfileRailsTest < Minitest::Test
                          timing: get("/articles", token)["server-timing"].to_s)
     RUBY
     assert_equal [[nil, 404], 200], output.values_at("here", "token")
-    assert_match(/4 queries, 1 repeated/, output["timing"])
+    assert_match(/4 queries, 1 statement repeated/, output["timing"])
   end
 
   def test_an_unused_eager_load_is_on_the_page

@@ -47,7 +47,7 @@ module Castellan
       end
       private_constant :Seen
 
-      def self.summary = "what a request finds in the caches, under which key, and why not"
+      def self.summary = "prints what a request finds in the caches, and why it is not cached"
 
       private
 

@@ -44,7 +44,7 @@ module Castellan
       private
 
       def parser
-        OptionParser.new("Usage: #{self.class::USAGE}") do |parser|
+        OptionParser.new("Usage: #{self.class::USAGE}\n\n#{self.class.summary.sub(/\A\w/, &:upcase)}.\n\n") do |parser|
           options(parser)
           parser.on("-h", "--help", "print this") { @out.puts(parser) || throw(:helped, 0) }
         end
@@ -72,7 +72,7 @@ module Castellan
 
       # Defines -H. If a name is given twice, the last value counts.
       def header_option(parser, headers)
-        parser.on("-H", "--header 'NAME: VALUE'", "a header; may be given again") do |line|
+        parser.on("-H", "--header 'NAME: VALUE'", "a header; repeatable") do |line|
           name, value = line.split(":", 2)
           raise OptionParser::InvalidArgument, "#{line.inspect} is not of the form 'Name: value'" unless value && !name.strip.empty?
 

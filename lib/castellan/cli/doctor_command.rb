@@ -12,7 +12,7 @@ module Castellan
       private_constant :DEFAULTS
 
       def self.summary
-        "what is slow at an endpoint of an application, and why"
+        "prints what is slow at an endpoint of an application, and why"
       end
 
       private
@@ -35,17 +35,17 @@ module Castellan
 
       def options(options)
         @targets, @commands, @headers, @options = [], [], {}, DEFAULTS.dup
-        options.on("--get PATH", "the request; may be given several times") { |path| @targets << [path, true] }
+        options.on("--get PATH", "a request to measure; repeatable") { |path| @targets << [path, true] }
         options.on("--check PATH", "a request that must succeed and is not measured; for --bodies") { |path| @targets << [path, false] }
-        options.on("--curl COMMAND", "the request, as a browser copies it as cURL") { |command| @commands << command }
+        options.on("--curl COMMAND", "a request as a browser copies it as cURL; repeatable") { |command| @commands << command }
         header_option(options, @headers)
         options.on("-X", "--request VERB", "GET or HEAD (GET)") { |verb| @options[:verb] = verb }
         options.on("--env NAME", "the environment to boot in (production)") { |name| @options[:environment] = name }
-        options.on("--runs N", Integer, "measured runs at the most (5)") { |runs| @options[:runs] = runs }
+        options.on("--runs N", Integer, "measured runs, at most (5)") { |runs| @options[:runs] = runs }
         options.on("--limit SECONDS", Float, "seconds for all requests and trials together (120)") { |limit| @options[:limit] = limit }
-        options.on("--no-memory", "leave out the run that counts bytes, which is slow") { @options[:memory] = false }
-        options.on("--no-try", "leave out the requests that try each fix") { @options[:try] = false }
-        options.on("--json", "one JSON object a request, a line each") { @options[:json] = true }
+        options.on("--no-memory", "skip the run that counts allocated bytes, which is slow") { @options[:memory] = false }
+        options.on("--no-try", "skip the runs that try each fix") { @options[:try] = false }
+        options.on("--json", "one JSON object per request, one line each") { @options[:json] = true }
         options.on("--bodies DIR", "write each response's body there, as 1.body, 2.body …") { |dir| @options[:bodies] = dir }
       end
 

@@ -61,27 +61,27 @@ module Castellan
       end
 
       def amounts(options)
-        options.separator "\nHow much (default: 10 clients for 5 seconds, at most 10,000 requests)"
+        options.separator "Amount (default: 10 clients for 5 seconds, at most 10,000 requests)"
         options.on("-c", "--clients N", Integer, "clients at the same time") { |number| @options[:clients] = number }
-        options.on("-r", "--repetitions N", Integer, "requests a client") { |number| @options[:repetitions] = number }
-        options.on("-t", "--seconds SECONDS", Float, "how long") { |number| @options[:seconds] = number }
+        options.on("-r", "--repetitions N", Integer, "requests per client") { |number| @options[:repetitions] = number }
+        options.on("-t", "--seconds SECONDS", Float, "duration in seconds") { |number| @options[:seconds] = number }
         options.on("-n", "--max-requests N", Integer, "requests of all clients together") { |number| @options[:max_requests] = number }
       end
 
       def what_is_sent(options)
-        options.separator "\nWhat is sent"
+        options.separator "\nRequests"
         header_option(options, @options[:headers])
         options.on("-I", "--head", "HEAD instead of GET") { @options[:http_method] = "HEAD" }
-        options.on("--[no-]keep-alive", "use connections again (default: yes)") { |value| @options[:keep_alive] = value }
+        options.on("--[no-]keep-alive", "reuse connections (default: yes)") { |value| @options[:keep_alive] = value }
         options.on("-k", "--insecure", "do not verify the TLS certificate") { @options[:verify] = false }
       end
 
       def what_comes_back(options)
-        options.separator "\nWhat comes back"
+        options.separator "\nResponses"
         options.on("--expect STATUSES", "statuses that count as success, such as 200,304 (default: 200-299)") do |list|
           @options[:expect] = statuses(list)
         end
-        options.on("--timeout SECONDS", Float, "seconds for one answer (default: 30)") { |number| @options[:timeout] = number }
+        options.on("--timeout SECONDS", Float, "seconds for one response (default: 30)") { |number| @options[:timeout] = number }
         options.on("--json", "print JSON") { @json = true }
       end
 

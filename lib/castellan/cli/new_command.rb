@@ -15,7 +15,7 @@ module Castellan
       USAGE = "castellan new api NAME"
       private_constant :TEMPLATES, :NAME
 
-      def self.summary = "writes a new JSON:API application: castellan new api NAME"
+      def self.summary = "writes a new JSON:API application with Rack and Sequel"
 
       private
 

@@ -8,7 +8,7 @@ module Castellan
     #
     # The exit status is 0; 1 if the application does not boot or has no resources; 2 for wrong arguments.
     class TypesCommand < Command
-      USAGE = "castellan types [config.ru | app.rb] > app/javascript/api.d.ts"
+      USAGE = "castellan types [config.ru | app.rb] [--env development] > app/javascript/api.d.ts"
 
       def self.summary = "prints the types of an application's resources in TypeScript"
 

@@ -8,7 +8,7 @@ module Castellan
     #   growth.constant?   # => false
     #   growth.slopes      # => { "select employees.* from employees where employees.user_id = ? limit ?" => 1.0 }
     #   growth.costs       # => { ns: 210_000.0, objects: 310.5, bytes: 48.0 }, per additional record
-    #   growth.to_s        # => "1.0 more queries a record at app/serializers/user_serializer.rb:14: select …"
+    #   growth.to_s        # => "1.0 more queries per record at app/serializers/user_serializer.rb:14: select …"
     #
     # Runs the block with n, 2n and 4n records and fits the number of queries per shape as a + b·n. If the
     # size of the result stays the same (or, without a size, the number of loaded records), `constant?` is
@@ -141,7 +141,7 @@ module Castellan
 
       def steeper(shape, slope)
         site = @runs.last.groups.fetch(shape, [0, nil]).last
-        "#{slope.round(2)} more queries a record at #{CallSite.location(site) || "an unknown place"}: #{shape}"
+        "#{slope.round(2)} more queries per record at #{CallSite.location(site) || "an unknown place"}: #{shape}"
       end
 
       def unchanged
@@ -154,7 +154,7 @@ module Castellan
       def cost
         bytes = costs[:bytes] ? format(", %.0f bytes of the result", costs[:bytes]) : ""
         time = costs[:ns].positive? ? format("%.3f ms", costs[:ns] / 1e6) : "no time that can be measured"
-        format("a record more costs %s, %.0f objects", time, costs[:objects]) + bytes
+        format("each additional record costs %s, %.0f objects", time, costs[:objects]) + bytes
       end
 
       # Least squares with rationals, because one query per record must be exactly 1.0.

@@ -33,15 +33,16 @@ module Castellan
       # @param findings [Array<Finding>]
       # @return [String] YAML entries with empty reasons
       def self.entries(findings)
-        findings.map do |finding|
+        entries = findings.map do |finding|
           cause = finding.association ? { "association" => finding.association } : { "fingerprint" => finding.fingerprint }
           YAML.dump([{ "file" => file(finding), **cause, "reason" => "" }]).delete_prefix("---\n")
-        end.join
+        end
+        entries.uniq.join
       end
 
       # @return [String] how to accept these findings, for the message of a failed test
       def self.advice(findings)
-        "To live with it, put this into a file of known findings, with a reason, and name the file as `known`:\n#{entries(findings)}"
+        "To accept them, add this with a reason to a YAML file, and pass the file as `known`:\n#{entries(findings)}"
       end
 
       # @return [String, nil] the file to change

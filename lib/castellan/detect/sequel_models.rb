@@ -9,6 +9,10 @@ module Castellan
     #
     # The methods are documented in {ActiveRecordModels}.
     module SequelModels
+      COLUMN = /Sequel\.desc\(:\w+\)|:\w+/
+      ORDERED = /\A(?:(where\([^()]*\))\.)?order\((#{COLUMN}(?:, #{COLUMN})*)\)\z/
+      private_constant :COLUMN, :ORDERED
+
       class << self
         def model?(owner) = defined?(Sequel::Model) && owner.is_a?(Class) && owner <= Sequel::Model
 
@@ -61,10 +65,18 @@ module Castellan
         # `each` ignores `eager`; `all` does not.
         def unlisted = " and .all"
 
+        # With `order:`, but not with an order in the block, Sequel loads only the first record of each owner.
         def scoped(name, link, scope)
           options = { class: link.target.name, **link.model.association_reflection(link.name).slice(:key) }.compact
-          "one_to_one(:#{name}, #{options.map { |option, value| "#{option}: #{value.inspect}" }.join(", ")}) { |dataset| dataset.#{scope} }"
+          options = options.map { |option, value| "#{option}: #{value.inspect}" }
+          conditions, order = scope.match(ORDERED)&.captures || [scope]
+          options << "order: #{order.include?(", ") ? "[#{order}]" : order}" if order
+          "one_to_one(:#{name}, #{options.join(", ")})#{" { |dataset| dataset.#{conditions} }" if conditions}"
         end
+
+        # @param scope [String] the scope of a declaration of {#scoped}
+        # @return [Boolean] whether it loads only the first record of each owner
+        def first_of_each?(scope) = scope.match?(ORDERED)
 
         def records(where, column, unique) = "#{where}.#{unique ? "as_hash" : "to_hash_groups"}(:#{column})"
         def existing(where, column) = "#{where}.distinct.select_map(:#{column})"

@@ -184,8 +184,7 @@ module Castellan
 
         # ActionController::Parameters also responds to keys.
         write = part.respond_to?(:to_i) ? ": write to_s or to_i" : ": write its id, or to_s"
-        write = ": write to_a; or, if it is a parameter (?page[a]=1), convert it, such as params[:page].to_s.to_i" \
-          if part.respond_to?(:keys)
+        write = ": write its values; a parameter (?page[a]=1) as params[:page].to_s.to_i" if part.respond_to?(:keys)
         raise ConfigurationError, "#{what} of Castellan.cache.fetch is made of strings, symbols, integers, booleans, " \
                                   "nil and arrays of them, got #{part.class}#{write}"
       end

@@ -25,7 +25,7 @@ module Castellan
         require "memory_profiler"
         nil
       rescue LoadError
-        "memory needs the gem memory_profiler, which this application does not have: SQL was recorded; add it to the Gemfile"
+        "memory needs the gem memory_profiler: add it to the Gemfile; only SQL was recorded"
       end
 
       # @param _depth [String] "memory"

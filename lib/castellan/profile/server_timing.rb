@@ -5,7 +5,7 @@ module Castellan
     # Formats a profile as the header Server-Timing (W3C) for the developer tools of browsers.
     #
     #   ServerTiming.of(parts, queries: 52, repeated: 1, looks: [[:document, :miss]])
-    #   # => 'db;dur=12.3;desc="52 queries", cache;dur=0.1;desc="document miss", …, total;dur=43.4'
+    #   # => 'db;dur=12.3;desc="52 queries, 1 statement repeated", cache;dur=0.1;desc="document miss", …, total;dur=43.4'
     #
     # Covers the time until the headers are sent. `id:` adds `profile;desc="…"`, the id in
     # /castellan/requests/…. Entries that do not fit into LONGEST bytes, together with the application's own,
@@ -35,7 +35,8 @@ module Castellan
         # @param room [Integer] the maximum size in bytes
         # @return [String]
         def of(parts, total_ns:, queries:, repeated: 0, looks: [], id: nil, room: LONGEST)
-          database = "#{queries} #{queries == 1 ? "query" : "queries"}#{", #{repeated} repeated" if repeated.positive?}"
+          database = counted(queries, "query", "queries")
+          database += ", #{counted(repeated, "statement", "statements")} repeated" if repeated.positive?
           entries = [entry("db", parts[:sql_ns], database), (entry("render", parts[:render_ns]) if parts[:render_ns].positive?),
                      (entry("cache", parts[:cache_ns], outcomes(looks)) if looks.any?), entry("gc", parts[:gc_ns]),
                      entry("app", parts[:outside_ns]), entry("total", total_ns), (%(profile;desc="#{id}") if id)].compact
@@ -68,6 +69,8 @@ module Castellan
         end
 
         def values(headers, header) = Array(headers[name(headers, header)]).reject { |one| one.to_s.empty? }
+
+        def counted(count, one, many) = "#{count} #{count == 1 ? one : many}"
 
         def outcomes(looks)
           all = looks.map { |layer, outcome| "#{layer} #{outcome}" }.uniq

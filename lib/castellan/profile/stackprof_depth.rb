@@ -24,7 +24,7 @@ module Castellan
         require "stackprof"
         nil
       rescue LoadError
-        "samples need the gem stackprof, which this application does not have: SQL was recorded; add it to the Gemfile"
+        "samples need the gem stackprof: add it to the Gemfile; only SQL was recorded"
       end
 
       # @param depth [String] "cpu", "wall" or "objects"

@@ -15,7 +15,7 @@ class ActiveRecordFixesTest < Minitest::Test
   end
 
   KEEPERS = "World::Keeper.order(:id).map do |keeper|"
-  LOOP = "before the loop at .*?: "
+  LOOP = "before the loop around .*?: "
 
   KEY = "room_keys.where(lost: false)"
 
@@ -275,14 +275,14 @@ class ActiveRecordFixesTest < Minitest::Test
     work = unit("[[1, false], [2, true]].map do |keeper, lost|", "World::RoomKey.where(keeper_id: keeper, lost: lost).to_a", "end")
     assert_match(/conditions on keeper_id, lost, and \S+:3 does not show which changes\z/, only_finding(work).fix_refused)
     work = unit("[1, 2].map do |id|", "World::RoomKey.where(keeper_id: id).where('door > 0').to_a", "end")
-    assert_includes only_finding(work).fix_refused, "does not show all of its conditions"
+    assert_includes only_finding(work).fix_refused, "does not contain all conditions of the query"
     work = unit("[1, 2].map do |id|", "World::RoomKey.joins(:keeper).where(zoo_keepers: { boss_id: id }).to_a", "end")
     assert_nil only_finding(work).fix
   end
 
   def test_a_finding_without_a_possible_preload_names_the_reason
     { "room_keys.limit(2).to_a" => "a limit for each record", "room_keys.where(door: keeper.id).to_a" => "differ from record to record",
-      "room_keys.find(keeper.id * 3)" => "does not show all of its conditions",
+      "room_keys.find(keeper.id * 3)" => "does not contain all conditions of the query",
       "meals.where(feeder_id: 1).count" => "preload ActiveRecordZoo::Keeper#meals and compute it in Ruby (size" }.each do |code, reason|
       preload = code.start_with?("meals") ? ".preload(:meals)" : ".preload(:room_keys)"
       assert_includes assert_refused(unit(KEEPERS, "keeper.#{code}", "end"), preload), reason

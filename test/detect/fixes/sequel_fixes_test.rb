@@ -16,7 +16,7 @@ class SequelFixesTest < Minitest::Test
 
   KEEPERS = "World::Keeper.order(:id).all.map do |keeper|"
   KEYS = "room_keys_dataset"
-  LOOP = "before the loop at .*?: "
+  LOOP = "before the loop around .*?: "
 
   def own_databases = [World::DB]
 
@@ -74,7 +74,7 @@ class SequelFixesTest < Minitest::Test
   end
 
   def test_one_filtered_record_becomes_a_new_association
-    { "#{KEYS}.where(lost: false).order(:id).last" => "dataset.where(lost: false).order(Sequel.desc(:id)) }",
+    { "#{KEYS}.where(lost: false).order(:id).last" => "order: Sequel.desc(:id)) { |dataset| dataset.where(lost: false) }",
       "#{KEYS}.where(lost: false).order(:id).first" => "one_to_one(:first_room_key,", "#{KEYS}.first(lost: true)" => "where(lost: true) }",
       "#{KEYS}.working.order(:door).last" => "dataset.working.order(Sequel.desc(:door)) }" }.each do |code, declared|
       assert_includes assert_mends(unit(KEEPERS, "keeper.#{code}.door", "end"), queries: 2, reads: code), declared
@@ -99,7 +99,7 @@ class SequelFixesTest < Minitest::Test
   def test_a_block_with_a_value_of_the_owner_becomes_no_association
     finding = only_finding(unit(KEEPERS, "least = keeper.id", "keeper.#{KEYS}.where { door > least }.all.map(&:door)", "end"))
     assert_nil finding.fix
-    assert_includes finding.fix_refused, "does not show all of its conditions"
+    assert_includes finding.fix_refused, "does not contain all conditions of the query"
   end
 
   def test_a_grouped_calculation_replaces_one_per_record

@@ -6,7 +6,7 @@ module Castellan
       # Writes one query, or one grouped calculation, to replace a query for each value.
       #
       #   LookUp.new(one).fix.text
-      #   # => "collect the values before the loop at app/jobs/import.rb:7 and query once: Tag.where(id: values).index_by(&:id)"
+      #   # => "collect the values before the loop around app/jobs/import.rb:7 and query once: Tag.where(id: values).index_by(&:id)"
       #
       # If there are several conditions, the statements or the source line must show which value changes, and
       # the line must show the other values. Code is suggested only if it selects the same rows as the
@@ -29,7 +29,7 @@ module Castellan
 
         def fix
           reason = refusal
-          reason ? Fix.none(reason) : Fix.new(text: "collect the values before the loop at #{at} and query once: #{code}")
+          reason ? Fix.none(reason) : Fix.new(text: "collect the values before the loop around #{at} and query once: #{code}")
         end
 
         private
@@ -70,7 +70,7 @@ module Castellan
           elsif @chain && !@chain.constant? && !steady? then "the conditions on #{@one.link} at #{at} differ from record to record"
           elsif of_record? then "the conditions at #{at} may differ from record to record"
           elsif code.nil? && @shape.grouped? then "each statement groups its rows: query once, grouped by #{column} as well"
-          elsif incomplete? then "#{at} does not show all of its conditions"
+          elsif incomplete? then "#{at} does not contain all conditions of the query"
           elsif @one.mixed.any? then "the queries of #{@one.link} at #{at} differ in #{@one.mixed.join(" and ")}"
           end
         end

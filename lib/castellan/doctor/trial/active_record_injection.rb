@@ -98,6 +98,9 @@ module Castellan
           # @return [Array] the loaded records of an association
           def targets(owner, name) = Array(owner.association(name).target)
 
+          # @return [Object] the relation or dataset, reduced to what the declared association loads
+          def first_of_each(found, _key, _scope) = found
+
           # @return [Hash] the model, its key, the owner's column, and more conditions
           def association(owner, name)
             reflection = owner.reflect_on_association(name)

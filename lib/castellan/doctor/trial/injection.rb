@@ -115,6 +115,7 @@ module Castellan
           held, key = association.values_at(:held, :key)
           found = association[:model].where(key => owners.map { |owner| owner[held] }, **association[:conditions])
           found = found.instance_eval(declaration[:scope], __FILE__, __LINE__) unless declaration[:scope].empty?
+          found = orm.first_of_each(found, key, declaration[:scope])
           records = found.to_a.group_by { |record| record[key] }
           owners.each { |owner| (@chosen[owner] ||= {})[preload] = records.fetch(owner[held], []).first(1) }
         end

@@ -82,6 +82,13 @@ module Castellan
           # (see ActiveRecordInjection.targets)
           def targets(owner, name) = Array(owner.associations[name])
 
+          # (see ActiveRecordInjection.first_of_each)
+          def first_of_each(found, key, scope)
+            return found unless Detect::SequelModels.first_of_each?(scope) && found.supports_distinct_on?
+
+            found.distinct(key).order_prepend(key)
+          end
+
           # (see ActiveRecordInjection.association)
           def association(owner, name)
             reflection = owner.association_reflection(name)
