@@ -115,6 +115,7 @@ class TrialTest < Minitest::Test
     refute_predicate trial, :accepted?
     assert trial.reordered
     assert_match(/\A(?:faster, in another order: order the association \(7 → 2|does not help: the answer differs at)/, trial.to_s)
+    assert_equal 0, trial.gain_ns
     other = try { json(keepers.map { |keeper| [keeper.association(:badge).loaded?, keeper.badge.id] }) }
     refute other.reordered
   end

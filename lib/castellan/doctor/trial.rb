@@ -32,6 +32,9 @@ module Castellan
       # @return [Boolean] whether the results were equal, apart from masked places
       def same? = same ? true : false
 
+      # @return [Integer] nanoseconds that the fix saves; negative if it is slower, 0 if it was not accepted
+      def gain_ns = accepted? && after ? before.duration_ns - after.duration_ns : 0
+
       # @return [Boolean] whether it was accepted and saves more than the noise and more than 5% of the time
       def worth? = accepted? && saves?
 
