@@ -31,12 +31,35 @@ class DetectAdviceTest < Minitest::Test
     has_many :secret_tokens, -> { where(secret: "x") }, class_name: "ActiveRecordWorld::Token", foreign_key: :user_id, inverse_of: false
   end
 
+  class Page < World::Base
+    self.table_name = "posts"
+    has_one :last_remark, -> { order(id: :desc) }, class_name: "DetectAdviceTest::Remark", foreign_key: :post_id, inverse_of: false
+    has_many :remarks, class_name: "DetectAdviceTest::Remark", foreign_key: :post_id, inverse_of: false
+  end
+
+  class Remark < World::Base
+    self.table_name = "comments"
+    belongs_to :author, class_name: "ActiveRecordWorld::User"
+    def author_name = author.name
+  end
+
   SequelWorld::DB.create_table(:advice_leaves) { [primary_key(:id), Integer(:parent_id), String(:color)] }
   class Leaf < Sequel::Model(SequelWorld::DB[:advice_leaves])
     one_to_many :leaves, class: self, key: :parent_id
     one_to_many(:red_leaves, class: self, key: :parent_id) { |leaves| leaves.where(color: "red") }
 
     [nil, 1, 1].each { |parent_id| create(parent_id: parent_id, color: "red") }
+  end
+
+  def test_a_preload_goes_through_the_association_that_loaded_the_records
+    findings = Castellan::Detect.watch(slow_ms: nil) do
+      Page.all.map do |page|
+        last = page.last_remark.id
+        [last, page.remarks.map(&:author_name)]
+      end
+    end
+    assert_equal 3, findings.size
+    findings.each { |finding| assert_includes finding.fix, "add .preload(:last_remark, remarks: :author) where the pages" }
   end
 
   def test_a_preload_within_a_recursion_is_not_proposed

@@ -116,6 +116,9 @@ module Castellan
         # @param columns [String] see {Shape#order}
         def order(columns) = "order(#{columns})"
 
+        # @return [String] code that drops the order of the model's default scope or of a scope in the code
+        def unordered = "reorder(nil)"
+
         # Not `insert_all`, which silently skips duplicates.
         def insert_many(model) = "#{model.name}.insert_all!(rows)"
 

@@ -43,7 +43,7 @@ module Castellan
         return through_group(owner, group, name, depth) || joined(owner, group) || streamed(owner, group) if load.nil?
         return preloaded(node) if node&.path&.any?
 
-        through_group(owner, group, name, depth, named: load.times == 1) || here(load, owner, group)
+        through_group(owner, group, name, depth, load) || here(load, owner, group)
       end
 
       private
@@ -143,22 +143,27 @@ module Castellan
       end
 
       # If a repeated association, whose statements began earlier, loaded the owners, continues with its parent.
-      # @param named [Boolean] whether the line must name it
-      def through_group(owner, group, name, depth, named: false)
-        walk, link = walk_above(owner, group, name, named)
+      # @param load [Load, nil] of the owners; if it is one statement, the line must name the association
+      def through_group(owner, group, name, depth, load = nil)
+        walk, link = walk_above(owner, group, name, load)
         parent = walk && of(walk.owner, walk, depth: depth + 1) or return
 
         parent.dup.tap { |further| further.path = [*parent.path, link.name] }
       end
 
       # Prefers the association that the line names: `comment.parent.author`. Only this can be one of the same model.
-      def walk_above(owner, group, name, named)
+      # Otherwise prefers the one that loaded the owners where the load was seen: `post.comments` on another line than
+      # `post.last_comment`.
+      def walk_above(owner, group, name, load)
         found = walks.select do |other, link|
           !other.equal?(group) && !group.before?(other) && other.count > 1 && leads_to?(link, other, owner)
         end
         nearest = Source.at(group.busiest).nearest_above(name, found.map { |other, _link| other.association })
-        found.find { |other, _link| other.association == nearest } ||
-          (found.find { |other, _link| !other.owner.equal?(owner) } unless named)
+        named = found.find { |other, _link| other.association == nearest }
+        return named if named || load&.times == 1
+
+        others = found.reject { |other, _link| other.owner.equal?(owner) }
+        others.find { |other, _link| load && other.sites.key?(load.site) } || others.first
       end
 
       # A polymorphic association has no target class, but its queries name the table.

@@ -87,6 +87,8 @@ module Castellan
           "#{where}.group(:#{column}).select_hash(:#{column}, Sequel.function(:#{function}, :#{of}).as(:#{function}))"
         end
 
+        def unordered = "unordered"
+
         def insert_many(model) = "#{model.name}.multi_insert(rows)"
 
         def order(columns)

@@ -146,7 +146,7 @@ module Castellan
 
       def sorted_by
         order = @text[/ order by ((?:(?! limit | offset | for (?:update|share)).)*)/m, 1]
-        order && own(order).gsub(/ asc\b/, "").strip
+        order && own(order).gsub(/ asc\b/, "").strip.split(", ").uniq { |column| column[/\A\S+/] }.join(", ")
       end
 
       def listed? = @listed
@@ -172,12 +172,13 @@ module Castellan
 
       def last? = single? && fingerprint.match?(/ order by .*\bdesc\b/)
 
-      # @return [String, nil] the ORDER BY clause as `id: :desc`
+      # @return [String, nil] the ORDER BY clause as `id: :desc`, each column once: a default scope and a call may both name it
       def order
         order = fingerprint[/ order by ((?:(?:\w+\.)?\w+(?: asc| desc)?(?:, )?)+)/, 1] or return
 
         columns = order.split(",").map(&:strip)
-        columns.map { |column| "#{column[/(\w+)(?: asc| desc)?\z/, 1]}: :#{column.end_with?(" desc") ? "desc" : "asc"}" }.join(", ")
+        columns = columns.map { |column| [column[/(\w+)(?: asc| desc)?\z/, 1], column.end_with?(" desc") ? "desc" : "asc"] }
+        columns.uniq(&:first).map { |name, way| "#{name}: :#{way}" }.join(", ")
       end
 
       private

@@ -63,7 +63,9 @@ class ActiveRecordFixesTest < Minitest::Test
         assert_includes finding.fix, fix
       else
         assert_raises(ActiveRecord::StatementInvalid) { World::Keeper.preload(:ordered_meals).to_a }
+        narrowed = only_finding(unit(KEEPERS, "keeper.ordered_meals.where.not(id: 0).map(&:id)", "end"))
         assert_includes finding.fix_refused, "its order names a table that a preload does not join"
+        assert_match(/cannot be preloaded: its order .*; join and group by hand/, narrowed.fix_refused)
       end
     end
   ensure

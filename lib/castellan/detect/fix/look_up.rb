@@ -43,7 +43,7 @@ module Castellan
         def at = CallSite.location(@one.site)
 
         def refusal
-          if @one.link && !keyed? then "preload #{@one.link} and compute it in Ruby (size, any?, find), or join and group by hand"
+          if @one.link && !keyed? then by_hand
           elsif @shape.tables.size > 1 then "it reads several tables (#{@shape.tables.join(", ")}): query once for all records by hand"
           elsif column.nil? then unclear
           elsif @model.nil? then "query once, with #{column} IN (…): no model of the table #{@shape.table} is known, so there is no code"
@@ -52,6 +52,12 @@ module Castellan
           elsif subclasses? then "the statements read several subclasses of #{@model.name}: query each of them once, with #{column} IN (…)"
           else refused_code
           end
+        end
+
+        def by_hand
+          return "preload #{@one.link} and compute it in Ruby (size, any?, find), or join and group by hand" if @models.preloads?(@one.link)
+
+          "#{@one.link} cannot be preloaded: #{@models.not_preloaded}; join and group by hand"
         end
 
         def keyed? = @one.link.through.nil? && !@one.link.composite? && (@one.link.type.nil? || one_class?)
@@ -109,7 +115,7 @@ module Castellan
 
         def code
           @code ||= if @shape.calculation? then calculation
-                    elsif @shape.existence? then @models.existing(where, column)
+                    elsif @shape.existence? then @models.existing(where(unordered), column)
                     elsif @shape.columns? then @models.records(where(order), column, [column] == Array(@model.primary_key).map(&:to_s))
                     end
         end
@@ -124,7 +130,7 @@ module Castellan
 
         def calculation
           name, of = @shape.fingerprint.match(CALCULATION)&.captures
-          @models.calculation(where, column, name, of) if name
+          @models.calculation(where(unordered), column, name, of) if name
         end
 
         # The other conditions, as the line writes them.
@@ -136,6 +142,14 @@ module Castellan
           pairs.any? ? "where(#{pairs.join(", ")})" : ""
         end
 
+        # PostgreSQL refuses to group rows, or to select distinct values, in an order by another column.
+        def unordered = Selection.of_model(@model, evaluable)&.order ? @models.unordered : ""
+
+        # The code that selects the rows, with a sample for the values.
+        def evaluable(*more)
+          [keys(@models.sample(@model, column)), further(:evaluable_text), *more].reject(&:empty?).join(".")
+        end
+
         # The order matters because it decides which record is the first.
         def order = @shape.order ? @models.order(@shape.order) : ""
 
@@ -144,9 +158,8 @@ module Castellan
         def incomplete?
           return true if code.nil? || code.include?("…")
 
-          calls = [keys(@models.sample(@model, column)), further(:evaluable_text), @shape.records? ? order : ""]
           statement = Selection.new(@shape, without: [*(@kind unless @model == @models.named(@shape))])
-          !statement.same?(Selection.of_model(@model, calls.reject(&:empty?).join(".")), ordered: @shape.records? && !order.empty?)
+          !statement.same?(Selection.of_model(@model, evaluable(@shape.records? ? order : "")), ordered: @shape.records? && !order.empty?)
         end
       end
     end
