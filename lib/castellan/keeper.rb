@@ -81,7 +81,7 @@ module Castellan
       SourceDigest.of(definition)
     end
 
-    # @param version [Integer] see {Revision#migrated_to}
+    # @param version [String] see {Revision#migrated_to}
     def migrated_to(version) = @revision.migrated_to(version)
 
     # Ignores all entries written so far, after a code reload.

@@ -22,10 +22,13 @@ module Castellan
       nil # these methods of Rails are not public
     end
 
-    # @return [Integer, nil] the version of the last migration that has run; nil if it cannot be read
+    # The number changes with a migration of a branch that is merged later, whose version is not the last.
+    # @return [String, nil] the version of the last migration that has run, and the number of those that have; nil if they
+    #   cannot be read
     def last
       pool = pool() or return
-      pool.with_connection { |connection| context(pool, connection).current_version }
+      versions = pool.with_connection { |connection| context(pool, connection).get_all_versions }
+      "#{versions.max || 0} of #{versions.size}"
     rescue ::ActiveRecord::ActiveRecordError, ::NoMethodError
       nil
     end

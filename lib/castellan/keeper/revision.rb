@@ -42,7 +42,7 @@ module Castellan
 
       # Separates this process from those of the same code that started before a migration: they cast the values of a
       # changed column by its old type.
-      # @param version [Integer] of the database's last migration
+      # @param version [String] see {PendingMigrations.last}
       def migrated_to(version)
         @text = "#{self} migration #{version}"
       end

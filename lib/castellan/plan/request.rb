@@ -260,7 +260,8 @@ module Castellan
         paging = @definition.paging
         if page == false && paging
           raise ConfigurationError, "page: false: #{@definition.name} declares pages, so a document is one of them; " \
-                                    "for all records, write a subclass with `page false` and render that"
+                                    "for all records, write a subclass with `page false` and render that; if the records are given, " \
+                                    "leave it out"
         end
         refuse("page", "#{@definition.type} is not divided into pages") if page && !paging
         return paging && [1, paging.size] unless page
