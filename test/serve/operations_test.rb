@@ -75,6 +75,10 @@ module OperationsContract
             { op: "add", href: "/posts/1/relationships/tags", data: [{ type: "tags", id: "3" }] })
     assert_equal [1, 4, 3],
                  [journal.rows("SELECT rating FROM posts WHERE id = 1").first["rating"], count("tags"), count("taggings WHERE post_id = 1")]
+    ["/é/posts/1", "/%C3%A9/posts/1"].each do |href| # as the server has it, and as links have it
+      response, = operate({ op: "update", href: href, data: { type: "posts", id: "1", attributes: { rating: 2 } } }, SCRIPT_NAME: "/é".b)
+      assert_equal 200, response.status, response.body
+    end
   end
 
   covers "atomic-19", "atomic-20", "atomic-24", "atomic-27", "atomic-36", "atomic-40", "atomic-46"

@@ -34,6 +34,8 @@ module WritesContract
   def test_location_starts_with_the_mount_path
     response, = send_data("POST", "/tags", { type: "tags", attributes: { name: "rack" } }, "SCRIPT_NAME" => "/api")
     assert_match %r{\A/api/tags/\d+\z}, response["location"]
+    response, = send_data("POST", "/tags", { type: "tags", attributes: { name: "roda" } }, "SCRIPT_NAME" => "/a\nx: é".b)
+    assert_match %r{\A/a%0Ax:%20%C3%A9/tags/\d+\z}, response["location"], "a server decodes the path"
   end
 
   def test_post_may_include_and_choose_fields

@@ -10,9 +10,14 @@ module Castellan
     #   frame.jsonapi                     # => {"version":"1.1"}
     #   frame.params("locale=de&sort=id") # => { "locale" => "de" }
     class Frame
-      # Characters that clients send in queries, but that a URI does not have (RFC 3986, section 3.4), such as brackets.
+      # Characters that clients send, but that paths and queries of a URI do not have (RFC 3986, section 3.3), such as brackets.
       NO_URI = %r{[^\w.~!$&'()*+,;=:@/?%-]}
       private_constant :NO_URI
+
+      # Servers decode the path (`%0A`), which is part of links and of Location.
+      # @param text [String] a path or query as the server has it
+      # @return [String, nil] as it may be part of a URI; nil if it is not valid UTF-8
+      def self.uri(text) = ClientText.utf8(text)&.gsub(NO_URI) { |character| ERB::Util.url_encode(character) }
 
       # @return [String, nil] the base of links, instead of the path where the application is mounted
       # @return [String, nil] the JSON of the top-level member `jsonapi`
@@ -49,13 +54,13 @@ module Castellan
 
         name = env["SCRIPT_NAME"]
         # A URL that begins with two slashes names another host.
-        ClientText.utf8(name)&.sub(%r{\A/+}, "/") unless name.nil? || name.empty?
+        Frame.uri(name)&.sub(%r{\A/+}, "/") unless name.nil? || name.empty?
       end
 
       # @param path [String] the requested path
       # @return [Hash{String => String}] the top-level links
       def links(path, query)
-        query = ClientText.utf8(query.to_s)&.gsub(NO_URI) { |text| ERB::Util.url_encode(text) }
+        query = Frame.uri(query.to_s)
         target = query.nil? || query.empty? ? path : "#{path}?#{query}"
         { "self" => (target if @self_links), "describedby" => described_by }.compact
       end

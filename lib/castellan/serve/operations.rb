@@ -211,7 +211,9 @@ module Castellan
           href = operation["href"]
           refuse(pointer, "must be a string with the path of a resource") unless href.is_a?(String) && href.size < 2_000
           refuse(pointer, "must have no query parameters") if href.include?("?")
-          path = href.sub(%r{\Ahttps?://[^/?#]+}i, "")[/\A[^?#]*/].delete_prefix(@env["SCRIPT_NAME"].to_s)
+          path = href.sub(%r{\Ahttps?://[^/?#]+}i, "")[/\A[^?#]*/]
+          name = ClientText.utf8(@env["SCRIPT_NAME"].to_s)
+          path = path.delete_prefix([name, Frame.uri(name)].find { |prefix| path.start_with?(prefix) }.to_s)
           endpoint, id, *rest = @app.route(ClientText.utf8(path))
           endpoint = nil if endpoint&.several_tables?
           endpoint = typed(endpoint, id, operation["data"]) if endpoint&.types&.any?

@@ -158,6 +158,11 @@ module Castellan
         # @return [Boolean] whether only an instance can read the column
         def needs_record?(name) = !reading_class(name(name)).nil?
 
+        # Asked in each rendering of loaded records, also because {Verify} compares with what the model does now.
+        # @param column [String] the column's name
+        # @return [Boolean] whether instances of the model itself may return another value than the row's
+        def read_by_model?(column) = callbacks?(@model) || written_by_hand?(@model, column)
+
         # @return [String, nil] the type's class name if the application defines it, such as MoneyType
         def custom_type(name) = custom(@model.type_for_attribute(name(name)))&.name
 
@@ -237,11 +242,15 @@ module Castellan
 
         # Returns the first class whose instances may return another value than the row's.
         def reading_class(name)
-          models.find { |one| callbacks(one).any? || written_by_hand?(one, name) || (one != @model && other_type?(one, name)) }
+          models.find { |one| callbacks?(one) || written_by_hand?(one, name) || (one != @model && other_type?(one, name)) }
+        end
+
+        def callbacks?(model)
+          EVENTS.any? { |event| model.__callbacks[event]&.any? } && callbacks(model).any?
         end
 
         def callbacks(model)
-          %i[find initialize].flat_map do |event|
+          EVENTS.flat_map do |event|
             filters = model.__callbacks.fetch(event, []).map(&:filter).reject { |filter| secure_token?(filter) }
             filters.map { |filter| ["after_#{event}", filter] }
           end
@@ -264,7 +273,8 @@ module Castellan
         end
 
         LIBRARY = /\A(?:ActiveModel|ActiveRecord)::/
-        private_constant :LIBRARY
+        EVENTS = %i[find initialize].freeze
+        private_constant :LIBRARY, :EVENTS
 
         # ActiveRecord wraps types (encrypted, serialized, array); the
         # application may define the wrapped type.

@@ -9,13 +9,13 @@ module Castellan
       #   instances.read(users, :email)                # => ["ada@example.com", …]
       #   instances.related(user, :roles)              # => [#<Role>, …]
       class Instances < ObjectRows::Instances
-        COLUMNS = 1000
-        private_constant :COLUMNS
+        MOST_COLUMNS = 1000
+        private_constant :MOST_COLUMNS
 
         # (see ObjectRows::Instances#initialize)
         def initialize(adapter)
           super
-          @stored = BoundedCache.new(limit: COLUMNS)
+          @columns = BoundedCache.new(limit: MOST_COLUMNS) # by name or alias
         end
 
         # Does not cast values that were not changed. (see ObjectRows::Instances#rows)
@@ -148,13 +148,12 @@ module Castellan
         end
 
         def plain(name)
-          column = @stored.fetch(name) { stored_column(name) || :none }
-          coder = @adapter.types.coder(column) unless column == :none
-          coder && [column, coder]
-        end
+          types = @adapter.types
+          column = @columns.fetch(name) { @adapter.columns.include?(name) ? types.name(name) : :none }
+          return if column == :none || types.read_by_model?(column)
 
-        def stored_column(name)
-          @adapter.types.name(name) if @adapter.columns.include?(name) && !@adapter.types.needs_record?(name)
+          coder = types.coder(column)
+          coder && [column, coder]
         end
 
         # PostgreSQL's driver returns dates as objects.
