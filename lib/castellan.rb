@@ -28,6 +28,7 @@ module Castellan
   autoload :Inflector, "castellan/inflector"
   autoload :Instrument, "castellan/instrument"
   autoload :Keeper, "castellan/keeper"
+  autoload :Ledger, "castellan/ledger"
   autoload :LoadTest, "castellan/load_test"
   autoload :Measurement, "castellan/measurement"
   autoload :PendingMigrations, "castellan/pending_migrations"

@@ -64,7 +64,8 @@ module Castellan
 
     # Installs triggers on the resources' tables and on those that their relationships and paths read.
     #
-    # Idempotent. On SQLite, call it again after adding a column.
+    # Idempotent. On SQLite, call it again after adding a column. Each table has a transaction of its own, unless there is
+    # one already, as in a migration without `disable_ddl_transaction!`.
     # @param resources [Array<Class>]
     # @param tables [Array<String>] other tables that the resources' scopes and filters read
     # @raise [ConfigurationError] without resources and tables
@@ -72,14 +73,14 @@ module Castellan
       raise ConfigurationError, "Purge#install needs resources or tables:, such as PURGE.install(PostResource)" \
         if resources.empty? && tables.empty?
 
-      @outbox.install({ **tables.to_h { |table| [table, []] }, **Tags.tables(resources.map(&:definition)) })
+      @outbox.install({ **tables.to_h { |table| [table, []] }, **Tags.tables(resources.flatten.map(&:definition)) })
     end
 
     # Removes the triggers, and drops the tables `castellan_purges` and `castellan_urls`.
     # @param resources [Array<Class>] those passed to {#install}
     # @param tables [Array<String>] those passed to {#install}
     def uninstall(*resources, tables: [])
-      @outbox.uninstall(tables + Tags.tables(resources.map(&:definition)).keys)
+      @outbox.uninstall(tables + Tags.tables(resources.flatten.map(&:definition)).keys)
     end
 
     # @param rendering [Document::Rendering]

@@ -82,6 +82,34 @@ class DoctorCommandTest < Minitest::Test
     end
   end
 
+  def test_the_ledger_keeps_the_figures_of_each_step
+    Dir.mktmpdir do |dir|
+      rackup, ledger = File.join(dir, "steps.ru"), File.join(dir, "ledger.jsonl")
+      File.write(rackup, 'run ->(_env) { [200, {}, [%({"a":1})]] }')
+      with_env("RAILS_ENV" => nil, "RACK_ENV" => nil, "APP_ENV" => nil) do
+        first = doctor(rackup, "--get", "/", "--no-memory", "--ledger", ledger, "--step", "as it was")
+        assert_match(%r{^## GET /\n\n\| step +\| compared \|.*\n.*\n\| as it was \| +\|.* 7 B \|\n\z}, first[1])
+        File.write(rackup, 'run ->(_env) { [200, {}, [%({"a":2})]] }')
+        second = doctor(rackup, "--get", "/", "--no-memory", "--ledger", ledger, "--json")
+        assert_equal [0, "GET /"], [second[0], JSON.parse(second[1])["request"]]
+      end
+      status, out, = doctor("--ledger", ledger)
+      assert_equal 0, status
+      assert_match(/^\| step 2 .* 7 B, changed \|$/, out)
+    end
+  end
+
+  def test_a_ledger_that_cannot_be_used_is_named_before_the_application_boots
+    { ["--step", "x", "--get", "/"] => [2, "--step x: also name the ledger, such as --ledger ledger.jsonl"],
+      ["--get", "/", "--ledger", __FILE__] => [1, "doctor_test.rb:1 is not JSON, so this is no ledger"],
+      ["--ledger", "#{__FILE__}.jsonl"] => [1, "has no steps; name a request"],
+      ["--get", "/", "--ledger", File.join(__FILE__, "ledger")] => [1, "doctor_test.rb"] }.each do |arguments, (status, said)|
+      answered, _, err = doctor("nowhere.ru", *arguments)
+      assert_equal status, answered, err
+      assert_includes err, said
+    end
+  end
+
   private
 
   def doctor(*arguments)

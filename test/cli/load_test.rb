@@ -27,6 +27,18 @@ class CLILoadTest < Minitest::Test
     assert_empty %w[requests_per_s mean_ms min_ms max_ms p50_ms p95_ms p99_ms concurrency] - fields.keys
   end
 
+  def test_the_ledger_compares_runs_of_a_url
+    Dir.mktmpdir do |dir|
+      ledger = File.join(dir, "ledger.jsonl")
+      ScriptedServer.open([OK]) do |server|
+        url = server.url.sub("//", "//ada:secret@")
+        %w[models rows].each { |step| @last = load(url, "-c", "1", "-r", "2", "--ledger", ledger, "--step", step) }
+        assert_includes @last.out, "\n## GET #{server.url}\n\n| step "
+        assert_match(%r{^\| step +\| compared \| +req/s .*\n.*\n\| models +\| +\|.*\n\| rows +\|}, @last.out)
+      end
+    end
+  end
+
   def test_sends_headers
     ScriptedServer.open([OK]) do |server|
       assert_equal 0, load(server.url, "-c", "1", "-r", "1", "-H", "Authorization: Bearer a:b", "--header", "X-Trace: 1").status

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "optparse"
+require_relative "../ledger"
 
 module Castellan
   module CLI
@@ -78,6 +79,20 @@ module Castellan
 
           headers[name.strip] = value.strip
         end
+      end
+
+      # Defines --ledger and --step.
+      def ledger_options(parser)
+        parser.on("--ledger FILE", "add the figures to FILE, and print all steps there") { |file| @ledger_file = file }
+        parser.on("--step NAME", "what was changed since the last step in the ledger") { |name| @step = name }
+      end
+
+      # @return [Ledger, nil] of --ledger
+      # @raise [WrongArguments] for --step without it
+      def ledger
+        raise WrongArguments, "--step #{@step}: also name the ledger, such as --ledger ledger.jsonl" if @step && !@ledger_file
+
+        @ledger ||= @ledger_file && Ledger.new(@ledger_file)
       end
 
       # Loads the doctor late, because it needs rack, which the list of commands does not.

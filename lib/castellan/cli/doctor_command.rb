@@ -23,6 +23,7 @@ module Castellan
         raise WrongArguments, "needless argument: #{others.join(" ")}" if others.any?
         raise WrongArguments, "--runs #{@options[:runs]}: at least 1" unless @options[:runs].positive?
         raise WrongArguments, "--limit #{@options[:limit]}: more than 0 seconds" unless @options[:limit].positive?
+        return show_ledger if ledger && @targets.empty? && @commands.empty?
         raise WrongArguments, "name a request: castellan doctor --get /users" if @targets.empty? && @commands.empty?
         raise Castellan::Error, "CASTELLAN=off is set, so no query would be seen; unset it" if Castellan.off?
 
@@ -30,6 +31,13 @@ module Castellan
         requests = arguments { requested }
         FileUtils.mkdir_p(@options[:bodies]) if @options[:bodies]
         examine(file, requests)
+        0
+      end
+
+      def show_ledger
+        raise Castellan::Error, "#{@ledger_file} has no steps; name a request: castellan doctor --get /users" if ledger.empty?
+
+        @out.puts ledger
         0
       end
 
@@ -47,6 +55,7 @@ module Castellan
         options.on("--no-try", "skip the runs that try each fix") { @options[:try] = false }
         options.on("--json", "one JSON object per request, one line each") { @options[:json] = true }
         options.on("--bodies DIR", "write each response's body there, as 1.body, 2.body …") { |dir| @options[:bodies] = dir }
+        ledger_options(options)
       end
 
       # @return [Array<Array(Doctor::RackRequest, Boolean)>] the requests, and whether to measure each
@@ -92,11 +101,12 @@ module Castellan
 
       def introduce(application, held_back, comparison)
         databases = Doctor::Sandbox.connected
-        yjit = defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled? ? "on" : "off"
         @output.puts application, *databases.map { |database| "database: #{database}" },
-                     "Ruby #{RUBY_VERSION}, YJIT #{yjit}; every request runs in a transaction that is rolled back",
+                     "#{ruby}; every request runs in a transaction that is rolled back",
                      *(unpromised(comparison) if databases.any?), *("held back: #{held_back.join("; ")}" if held_back.any?)
       end
+
+      def ruby = "Ruby #{RUBY_VERSION}, YJIT #{defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled? ? "on" : "off"}"
 
       # Writes through connections of other libraries are not rolled back.
       def unpromised(comparison)
@@ -119,6 +129,15 @@ module Castellan
         diagnosis = Doctor::Diagnosis.new(examination, comparable: !application.reloading?, trials: trials,
                                                        rows: Doctor::Sandbox.row_counts(examination.tables), reached: @progress.reached)
         @options[:json] ? @output.puts(JSON.generate(diagnosis.to_h)) : @output.puts("", diagnosis)
+        note(application, examination, diagnosis) if ledger
+      end
+
+      def note(application, examination, diagnosis)
+        request = examination.request.to_s
+        conditions = [ruby, @options[:environment], ("code is reloaded" if application.reloading?)].compact.join(", ")
+        ledger.add(request: request, step: @step, conditions: conditions, figures: diagnosis.to_h.transform_keys(&:to_sym),
+                   body: examination.body)
+        @output.puts("", ledger.to_s(request)) unless @options[:json]
       end
     end
   end

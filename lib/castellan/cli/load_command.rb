@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../load_test"
+require_relative "../public_url"
 
 module Castellan
   module CLI
@@ -21,7 +22,9 @@ module Castellan
       def run(*urls)
         raise WrongArguments, "give one URL, got #{urls.size}" unless urls.size == 1
 
-        report(measure(arguments { LoadTest::Run.new(urls.first, progress: progress, **@options) }))
+        test = arguments { LoadTest::Run.new(urls.first, progress: progress, **@options) }
+        ledger
+        report(measure(test))
       end
 
       def measure(test)
@@ -34,10 +37,17 @@ module Castellan
 
       def report(result)
         @out.puts(@json ? json(result) : result.to_text)
+        note(result) if ledger && result.successful.positive? && !result.interrupted?
         @err.puts "castellan load: no request succeeded" if result.successful.zero? && !result.interrupted?
         return INTERRUPTED if result.interrupted?
 
         result.ok? ? 0 : 1
+      end
+
+      def note(result)
+        request = "#{@options.fetch(:http_method, "GET")} #{PublicUrl.of(result.url)}"
+        ledger.add(request: request, step: @step, conditions: Figures.counted(result.clients, "client"), figures: result.to_h)
+        @out.puts("", ledger.to_s(request)) unless @json
       end
 
       def json(result)
@@ -83,6 +93,7 @@ module Castellan
         end
         options.on("--timeout SECONDS", Float, "seconds for one response (default: 30)") { |number| @options[:timeout] = number }
         options.on("--json", "print JSON") { @json = true }
+        ledger_options(options)
       end
 
       def statuses(list)

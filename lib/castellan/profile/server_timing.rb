@@ -35,8 +35,8 @@ module Castellan
         # @param room [Integer] the maximum size in bytes
         # @return [String]
         def of(parts, total_ns:, queries:, repeated: 0, looks: [], id: nil, room: LONGEST)
-          database = counted(queries, "query", "queries")
-          database += ", #{counted(repeated, "statement", "statements")} repeated" if repeated.positive?
+          database = Figures.counted(queries, "query")
+          database += ", #{Figures.counted(repeated, "statement")} repeated" if repeated.positive?
           entries = [entry("db", parts[:sql_ns], database), (entry("render", parts[:render_ns]) if parts[:render_ns].positive?),
                      (entry("cache", parts[:cache_ns], outcomes(looks)) if looks.any?), entry("gc", parts[:gc_ns]),
                      entry("app", parts[:outside_ns]), entry("total", total_ns), (%(profile;desc="#{id}") if id)].compact
@@ -69,8 +69,6 @@ module Castellan
         end
 
         def values(headers, header) = Array(headers[name(headers, header)]).reject { |one| one.to_s.empty? }
-
-        def counted(count, one, many) = "#{count} #{count == 1 ? one : many}"
 
         def outcomes(looks)
           all = looks.map { |layer, outcome| "#{layer} #{outcome}" }.uniq

@@ -1,0 +1,147 @@
+# frozen_string_literal: true
+
+require "digest/sha2"
+require "json"
+require "time"
+require_relative "errors"
+require_relative "figures"
+
+module Castellan
+  # Keeps the figures of a request after each step of the work on it, in a file of JSON Lines.
+  #
+  #   ledger = Castellan::Ledger.new("ledger.jsonl")
+  #   ledger.add(request: "GET /users", step: "as it was", conditions: "Ruby 3.4.1", figures: { duration_ms: 812.0, queries: 1_139 })
+  #   ledger.add(request: "GET /users", step: "preload", conditions: "Ruby 3.4.1", figures: { duration_ms: 98.1, queries: 7 })
+  #   puts ledger   # a Markdown table for each request; "preload" is 8.3 × as fast as "as it was"
+  #
+  # Compares each step with the one before, by requests per second or else by duration. Two steps are the same if they
+  # differ by less than 5 %, or if the middle halves of their runs overlap. Several processes may add steps to one file.
+  class Ledger
+    # Raised if the file contains something else than steps.
+    class Error < Castellan::Error; end
+
+    # field => the heading of its column and the method of {Figures} that formats it
+    COLUMNS = { requests_per_s: ["req/s", :number], duration_ms: ["ms", :number], sql_ms: ["SQL ms", :number], queries: ["queries", :count],
+                allocated_objects: ["objects", :count], allocated_bytes: ["allocated", :bytes], p50_ms: ["p50 ms", :number],
+                p95_ms: ["p95 ms", :number], p99_ms: ["p99 ms", :number], availability: ["available", :percent] }.freeze
+    SAME = 1.05
+    private_constant :COLUMNS, :SAME
+
+    # @param path [String] the file; {#add} creates it
+    # @raise [Error] if a line of it is not a step
+    # @raise [SystemCallError] if it cannot be read or written
+    def initialize(path)
+      @path = File.expand_path(path)
+      @rows = File.exist?(@path) ? File.foreach(@path).with_index(1).map { |line, number| parsed(line, number) } : []
+      raise Errno::ENOTDIR, File.dirname(@path) unless File.directory?(File.dirname(@path))
+      raise Errno::EACCES, @path unless File.writable?(File.exist?(@path) ? @path : File.dirname(@path))
+    end
+
+    # @param request [String] the steps of one request are compared
+    # @param step [String, nil] what was changed; nil: "step 2"
+    # @param conditions [String] such as the version of Ruby; steps with other conditions are not compared
+    # @param figures [Hash{Symbol => Numeric, nil}] requests_per_s, p50_ms, p95_ms, p99_ms and availability of a load test; or
+    #   duration_ms, sql_ms, queries, allocated_objects, allocated_bytes and response_bytes of one request, with the
+    #   shortest and longest duration of the middle half of its runs as middle_half_ms: [96.2, 99.0]
+    # @param body [String, nil] of the response; JSON is the same whatever the order of its members
+    def add(request:, step:, conditions:, figures:, body: nil)
+      row = { request: request, step: step || "step #{of(request).size + 1}", at: Time.now.utc.iso8601, conditions: conditions,
+              **figures.slice(*COLUMNS.keys, :response_bytes, :middle_half_ms),
+              content: (Digest::SHA256.hexdigest(normal(body)) if body) }.compact
+      File.open(@path, "a") do |file|
+        file.flock(File::LOCK_EX)
+        file.write("#{JSON.generate(row)}\n")
+      end
+      @rows << row
+    end
+
+    # @return [Boolean] whether there is no step
+    def empty? = @rows.empty?
+
+    # @return [String] a Markdown table for each request, below it the last step compared with the first
+    def to_s(*requests)
+      requests = @rows.map { |row| row[:request] }.uniq if requests.empty?
+      requests.map { |request| ["## #{cell(request)}", "", *table(of(request)), *summary(of(request))].join("\n") }.join("\n\n")
+    end
+
+    private
+
+    def of(request) = @rows.select { |row| row[:request] == request }
+
+    def parsed(line, number)
+      row = JSON.parse(line, symbolize_names: true)
+      return row if row.is_a?(Hash) && row.values_at(:request, :step, :conditions).all?(String) &&
+                    [*row.values_at(*COLUMNS.keys, :response_bytes), *row[:middle_half_ms]].compact.all?(Numeric)
+
+      raise Error, "#{@path}:#{number} is not a step of a ledger; give another file, or delete the line"
+    rescue JSON::ParserError, EncodingError
+      raise Error, "#{@path}:#{number} is not JSON, so this is no ledger; give another file, or delete the line"
+    end
+
+    def normal(body)
+      JSON.generate(sorted(JSON.parse(body, max_nesting: false)), max_nesting: false)
+    rescue JSON::JSONError, EncodingError
+      body
+    end
+
+    def sorted(value)
+      case value
+      when Hash then value.sort.to_h.transform_values { |one| sorted(one) }
+      when Array then value.map { |one| sorted(one) }
+      else value
+      end
+    end
+
+    def table(rows)
+      columns = COLUMNS.select { |field, _| rows.any? { |row| row[field] } }
+      lines = [["step", "compared", *columns.each_value.map(&:first), "response"]] +
+              rows.each_with_index.map { |row, index| cells(row, (rows[index - 1] if index.positive?), columns) }
+      widths = lines.transpose.map { |column| [3, *column.map(&:size)].max }
+      lines.map! { |line| line.each_with_index.map { |text, index| index.zero? ? text.ljust(widths[index]) : text.rjust(widths[index]) } }
+      lines.insert(1, widths.each_with_index.map { |width, index| index.zero? ? "-" * width : "#{"-" * (width - 1)}:" })
+           .map { |line| "| #{line.join(" | ")} |" }
+    end
+
+    def cells(row, before, columns)
+      figures = columns.map { |field, (_, format)| row[field] ? Figures.public_send(format, row[field]) : "" }
+      size = row[:response_bytes] && Figures.bytes(row[:response_bytes])
+      [cell(row[:step]), before ? compared(row, before) : "", *figures, [size, ("changed" if changed?(row, before))].compact.join(", ")]
+    end
+
+    def compared(row, before)
+      factor = factor(row, before) or return "not comparable"
+      same?(factor, row, before) ? "same" : Figures.times(factor)
+    end
+
+    # @return [Float, nil] above 1 if the row is faster; nil if the two cannot be compared
+    def factor(row, before)
+      return unless row[:conditions] == before[:conditions]
+
+      name = %i[requests_per_s duration_ms].find { |field| row[field] && before[field] } or return
+      mine, theirs = row[name].to_f, before[name].to_f
+      return unless mine.positive? && theirs.positive?
+
+      name == :requests_per_s ? mine / theirs : theirs / mine
+    end
+
+    def same?(factor, row, before)
+      return true if factor.between?(1 / SAME, SAME)
+
+      mine, theirs = row[:middle_half_ms], before[:middle_half_ms]
+      mine&.size == 2 && theirs&.size == 2 && mine.first <= theirs.last && theirs.first <= mine.last
+    end
+
+    def changed?(row, before) = before && row[:content] && before[:content] && row[:content] != before[:content]
+
+    def summary(rows)
+      first, last = rows.first, rows.last
+      return [] if rows.size < 2 || !(factor = factor(last, first))
+
+      other = ", and sends another response" if changed?(last, first)
+      speed = same?(factor, last, first) ? "as fast as" : "#{Figures.times(factor)} as fast as"
+      ["", "“#{cell(last[:step])}” is #{speed} “#{cell(first[:step])}”#{other}."]
+    end
+
+    def cell(text) = text.scrub.gsub(/[|\\]/) { |mark| "\\#{mark}" }.gsub("<", "&lt;").gsub(/[[:cntrl:]]+/, " ")
+  end
+end

@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "castellan/ledger"
+
+# The ledger of an application's own steps; test/ledger has the one of the demo.
+class LedgerTest < Minitest::Test
+  def setup
+    @dir = Dir.mktmpdir
+    @file = File.join(@dir, "ledger.jsonl")
+  end
+
+  def teardown
+    FileUtils.rm_rf(@dir)
+  end
+
+  def test_each_step_is_compared_with_the_one_before_and_the_last_with_the_first
+    add("as it was", { duration_ms: 812.0, sql_ms: 373.0, queries: 1139, response_bytes: 130_000 }, body: '{"a":1,"b":2}')
+    add("preload", { duration_ms: 98.1, sql_ms: 12.0, queries: 7, response_bytes: 130_000 }, body: '{ "b": 2, "a": 1 }')
+    add("fewer | fields", { duration_ms: 97.0, sql_ms: 12.0, queries: 7, response_bytes: 66_000 }, body: '{"a":1}')
+    assert_equal <<~TEXT, "#{Castellan::Ledger.new(@file)}\n"
+      ## GET /users
+
+      | step            | compared |   ms | SQL ms | queries |         response |
+      | --------------- | -------: | ---: | -----: | ------: | ---------------: |
+      | as it was       |          |  812 |    373 |   1,139 |           130 kB |
+      | preload         |    8.3 × | 98.1 |   12.0 |       7 |           130 kB |
+      | fewer \\| fields |     same | 97.0 |   12.0 |       7 | 66.0 kB, changed |
+
+      “fewer \\| fields” is 8.4 × as fast as “as it was”, and sends another response.
+    TEXT
+  end
+
+  def test_a_load_test_is_compared_by_its_rate
+    add("models", { requests_per_s: 100.0, p50_ms: 9.0, availability: 100.0 })
+    add("rows", { requests_per_s: 50.0, p50_ms: 18.0, availability: 99.5 })
+    assert_match(/^\| rows +\| +0\.50 × \| +50\.0 \| +18\.0 \| +99\.5 % \|/, text)
+  end
+
+  def test_a_difference_within_the_runs_is_none
+    add("one", { duration_ms: 100.0, middle_half_ms: [90.0, 120.0] })
+    add("two", { duration_ms: 85.0, middle_half_ms: [80.0, 95.0] })
+    add("three", { duration_ms: 60.0, middle_half_ms: [55.0, 79.0] })
+    assert_equal ["same", "1.4 ×"], text.scan(/^\| (?:two|three) *\| +([^|]+?) \|/).flatten
+    assert_includes text, "“three” is 1.7 × as fast as “one”."
+  end
+
+  def test_steps_under_other_conditions_are_not_compared
+    add("Ruby 3.1", { duration_ms: 100.0 }, conditions: "Ruby 3.1.2")
+    add("Ruby 3.4", { duration_ms: 50.0 }, conditions: "Ruby 3.4.1")
+    assert_match(/^\| Ruby 3\.4 +\| not comparable \|/, text)
+    refute_includes text, "as fast as"
+  end
+
+  def test_requests_have_tables_of_their_own_and_steps_without_a_name_a_number
+    ledger = Castellan::Ledger.new(@file)
+    %w[/a /b /a].each { |path| ledger.add(request: "GET #{path}", step: nil, conditions: "", figures: { duration_ms: 1.0 }) }
+    assert_equal ["## GET /a", "step 1", "step 2", "## GET /b", "step 1"], ledger.to_s.scan(/^## .*|(?<=^\| )step \d/)
+    refute_includes ledger.to_s("GET /b"), "/a"
+  end
+
+  def test_bytes_that_are_no_json_are_compared_as_they_are
+    add("one", { response_bytes: 2 }, body: "\xFF[".b)
+    add("two", { response_bytes: 2 }, body: "\xFE[".b)
+    assert_match(/2 B, changed \|$/, text)
+  end
+
+  def test_processes_may_add_steps_at_the_same_time
+    pids = 4.times.map do |number|
+      fork do
+        20.times { |step| add("#{number}.#{step}", { duration_ms: 1.0 }) }
+        exit!(0)
+      end
+    end
+    assert(pids.all? { |pid| Process.wait2(pid).last.success? })
+    assert_equal 80, File.readlines(@file).size
+    assert_includes text, "| 3.19 "
+  end
+
+  def test_another_file_is_refused_and_stays_as_it_is
+    { "# Notes\n" => "1 is not JSON", "{\"a\":1}\n" => "1 is not a step", "[]\n" => "1 is not a step", "\xFF\n" => "1 is not JSON",
+      %({"request":"GET /","step":"a","conditions":"","duration_ms":"<b>"}\n) => "1 is not a step" }.each do |content, said|
+      File.binwrite(@file, content)
+      error = assert_raises(Castellan::Ledger::Error) { Castellan::Ledger.new(@file) }
+      assert_includes error.message, "#{@file}:#{said}"
+      assert_equal content.b, File.binread(@file)
+    end
+  end
+
+  def test_a_folder_that_does_not_exist_is_noticed_before_anything_is_measured
+    assert_raises(SystemCallError) { Castellan::Ledger.new(File.join(@dir, "none", "ledger.jsonl")) }
+  end
+
+  private
+
+  def add(step, figures, conditions: "Ruby 3.4.1", body: nil)
+    Castellan::Ledger.new(@file).add(request: "GET /users", step: step, conditions: conditions, figures: figures, body: body)
+  end
+
+  def text = Castellan::Ledger.new(@file).to_s
+end
