@@ -66,7 +66,7 @@ module Castellan
     #
     # Idempotent. On SQLite, call it again after adding a column. Each table has a transaction of its own, unless there is
     # one already, as in a migration without `disable_ddl_transaction!`.
-    # @param resources [Array<Class>]
+    # @param resources [Array<Class>] one by one or as an Array
     # @param tables [Array<String>] other tables that the resources' scopes and filters read
     # @raise [ConfigurationError] without resources and tables
     def install(*resources, tables: [])

@@ -48,7 +48,7 @@ module PurgeOddTablesContract
     install
     journal.run("ALTER TABLE #{quoted} ADD COLUMN added text")
     assert_equal !postgres?, request("GET", "/things/1")["cache-control"].include?("no-cache")
-    @purge.install(*@resources)
+    @purge.install(@resources)
     refute_includes request("GET", "/things/1")["cache-control"], "no-cache"
   end
 

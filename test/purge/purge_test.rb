@@ -33,7 +33,7 @@ module PurgeContract
 
   def teardown
     @purge.stop
-    @purge.uninstall(*@resources)
+    @purge.uninstall(@resources) # or an Array of them
   end
 
   def build
