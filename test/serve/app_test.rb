@@ -251,6 +251,18 @@ module AppContract
     end
   end
 
+  # Lists of kitsu, Orbit and openapi-fetch are repeated parameters unless one sets them otherwise; Rack keeps the last.
+  def test_a_repeated_parameter_is_400
+    { "include=author&include=comments" => "include", "fields[articles]=title&sort=title&fields%5Barticles%5D=author" => "fields[articles]",
+      "page[size]=1&page[number]=1&page[size]=1" => "page[size]", "sort=title&&sort=title" => "sort" }.each do |query, name|
+      response, body = get("/articles?#{query}")
+      assert_equal [400, name], [response.status, body["errors"].first["source"]["parameter"]], query
+      assert_includes body["errors"].first["detail"], "divide several values by commas"
+    end
+    lists = %w[include=author,comments include[]=author&include[]=comments].map { |query| get("/articles?#{query}").last["included"] }
+    assert_equal(*lists)
+  end
+
   def test_a_query_that_is_nested_too_deep_has_an_error_with_the_limit
     body = get("/articles?filter#{"[a]" * 200}=1").last
     assert_equal "the query cannot be read: it is nested deeper than 32 levels", body["errors"].first["detail"]

@@ -87,6 +87,8 @@ module OperationsContract
     {
       { op: "replace", ref: post } => [400, "/op"], { op: "remove" } => [400, "/data"],
       { op: "remove", ref: { type: "posts" } } => [400, ""],
+      { op: "remove", ref: post, data: [{ type: "tags", id: "1" }] } => [400, "/data"],
+      { op: "remove", href: "/posts/1", data: { type: "tags", id: "1" } } => [400, "/data"],
       { op: "remove", ref: post, href: "/posts/1" } => [400, ""], { op: "remove", ref: { type: "nothing", id: "1" } } => [404, "/ref/type"],
       { op: "remove", ref: { type: "posts", id: "99" } } => [404, ""], { op: "remove", ref: { type: "posts", lid: "a" } } => [404, ""],
       { op: "remove", href: "/nothing/1" } => [404, "/href"], { op: "remove", ref: { type: 1, id: "1" } } => [400, "/ref"],
@@ -100,6 +102,11 @@ module OperationsContract
       assert_equal [status, wanted], [response.status, document["errors"].first.dig("source", "pointer")].first(2),
                    "#{operation}: #{response.body}"
     end
+  end
+
+  def test_a_null_id_of_a_new_record_is_none
+    response, document = operate({ op: "add", data: { type: "tags", id: nil, lid: "a", attributes: { name: "new" } } })
+    assert_equal [200, "new"], [response.status, document["atomic:results"].first["data"]["attributes"]["name"]]
   end
 
   def test_a_lid_names_one_resource

@@ -55,6 +55,16 @@ module WritesContract
     assert_refused 403, "/data/id", send_data("POST", "/posts", type: "posts", id: "78", attributes: { title: "Own" })
   end
 
+  # Ember Data's serializeResources writes it into new records.
+  def test_a_null_id_of_a_new_record_is_none
+    %w[tags posts].each do |type|
+      values = { name: "own", title: "Own" }.slice(type == "tags" ? :name : :title)
+      response, document = send_data("POST", "/#{type}", type: type, id: nil, lid: "a", attributes: values)
+      assert_equal [201, "/#{type}/#{document["data"]["id"]}"], [response.status, response["location"]]
+    end
+    assert_refused 400, "/data/id", send_data("PATCH", "/tags/1", type: "tags", id: nil, attributes: { name: "x" })
+  end
+
   def test_the_id_is_no_attribute
     [nil, 7, "x"].each do |id|
       assert_refused 400, "/data/attributes/id", send_data("PATCH", "/tags/1", type: "tags", id: "1", attributes: { id: id })

@@ -118,12 +118,17 @@ module Castellan
           case operation["op"]
           when "add" then add(writer, target, operation, pointer)
           when "update" then update(writer, target, operation, pointer)
-          else remove(writer, record(writer, target, pointer))
+          else remove(writer, target, operation, pointer)
           end
         end
 
+        # Refuses data: the client has probably left the relationship out, and would delete the owner of its members.
         # Later operations cannot name the record by its lid.
-        def remove(writer, record)
+        def remove(writer, target, operation, pointer)
+          if operation["data"] && (operation["ref"] || operation["href"])
+            refuse("#{pointer}/data", "remove without a relationship deletes the resource and takes no data")
+          end
+          record = record(writer, target, pointer)
           created = locals(writer, record)
           writer.delete(record)
           @local = @local.except(*created)
@@ -193,7 +198,7 @@ module Castellan
 
           data = operation["data"]
           refuse("#{pointer}/data", "the operation needs a ref, a href or a resource object as data") unless data.is_a?(Hash)
-          target = ref({ "type" => data["type"], **data.slice("id", "lid") }, "#{pointer}/data")
+          target = ref({ "type" => data["type"], **data.slice("id", "lid").compact }, "#{pointer}/data")
           operation["op"] == "add" ? Target.new(target.endpoint) : target
         end
 

@@ -56,19 +56,31 @@ module Castellan
 
       # @param text [String] a query string
       # @return [Hash{String => Object}]
-      # @raise [BadRequest] for a query that is too long or malformed
+      # @raise [BadRequest] for a query that is too long or malformed, and for repeated parameters
       def self.read(text)
         if text.bytesize > MAX_BYTESIZE
           raise BadRequest.new("the query is longer than #{MAX_BYTESIZE} bytes", status: 414, title: "URI too long")
         end
 
-        Rack::Utils.parse_nested_query(text)
+        Rack::Utils.parse_nested_query(text).tap { refuse_repeated(text) }
       rescue *UNREADABLE => error
         # Rack's error about nesting has no message.
         text = error.message
         text = "it is nested deeper than #{Rack::Utils.param_depth_limit} levels" if text == error.class.name
         raise BadRequest.new("the query cannot be read: #{ClientText.shown(text, 200)}", title: "Invalid query")
       end
+
+      # Some clients write lists as repeated parameters, of which Rack keeps the last.
+      def self.refuse_repeated(text)
+        return unless text.include?("&")
+
+        repeated = Rack::Utils.parse_query(text).find { |name, values| values.is_a?(Array) && !name.include?("[]") }
+        return unless repeated
+
+        name = Plan::Parameter.shown(repeated.first)
+        Plan::Parameter.refuse(name, "#{name} may be written only once; divide several values by commas")
+      end
+      private_class_method :refuse_repeated
 
       private
 

@@ -55,7 +55,7 @@ module Castellan
           unless type == @definition.type
         given = data["id"]
         refuse("#{pointer}/lid", "must be a string, got #{Write.kind_of(data["lid"])}") if data.key?("lid") && !data["lid"].is_a?(String)
-        return given_id(given, pointer, data) if @action == :create
+        return given_id(given, pointer) if @action == :create
 
         if given != id
           refuse("#{pointer}/id", "must be #{id.inspect} as in the URL, got #{shown(given)}",
@@ -64,8 +64,9 @@ module Castellan
         {}
       end
 
-      def given_id(given, pointer, data)
-        return {} unless data.key?("id")
+      # Ember Data's `serializeResources` writes a null id into a new record.
+      def given_id(given, pointer)
+        return {} if given.nil?
         return refuse("#{pointer}/id", "must be a string, got #{Write.kind_of(given)}") || {} unless given.is_a?(String)
 
         column = @definition.id_column
