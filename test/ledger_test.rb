@@ -27,7 +27,7 @@ class LedgerTest < Minitest::Test
       | preload         |    8.3 × | 98.1 |   12.0 |       7 |           130 kB |
       | fewer \\| fields |     same | 97.0 |   12.0 |       7 | 66.0 kB, changed |
 
-      “fewer \\| fields” is 8.4 × as fast as “as it was”, and sends another response.
+      “fewer \\| fields” is 8.4 × as fast as “as it was”, and its response changed.
     TEXT
   end
 

@@ -540,7 +540,7 @@ class RailtieTest < Minitest::Test
         puts get("/notes/notes").status
       RUBY
       assert_equal %([503, "1"]\n[503, "1"]\n200\n), output.lines.last(3).join, output
-      assert_equal 1, output.scan("castellan: requests are answered by a 503, because migrations are pending: NoteResource").size, output
+      assert_equal 1, output.scan("castellan: each request gets a 503, because migrations are pending: NoteResource").size, output
     end
   end
 

@@ -37,7 +37,7 @@ module Castellan
     # @raise [ConfigurationError] if an option is invalid
     def initialize(store:, versions:, revision: nil, log: nil, compress: nil)
       unless versions.respond_to?(:current)
-        raise ConfigurationError, "versions: must have the method current, got #{Store.shown(versions)}; " \
+        raise ConfigurationError, "Castellan.keep versions: must respond to current, got #{Store.shown(versions)}; " \
                                   "write for example Castellan::Versions::ExactVersions.new(ActiveRecord::Base)"
       end
 
@@ -45,7 +45,7 @@ module Castellan
       @exact = versions.is_a?(Versions::NotifiedVersions) ? versions.exact : versions
       @of_one_database = versions.respond_to?(:of?)
       @revision = Revision.new(revision)
-      store = Store::FailSafe.new(store, log: OptionCheck.log("Castellan.keep", log))
+      store = Store::FailSafe.new(Store.for(store, "Castellan.keep store:"), log: OptionCheck.log("Castellan.keep", log))
       @memory = store.memory
       @layer = Cache::DocumentLayer.new(store: store)
       @forms = Cache::DocumentLayer.new(store: store, name: :form)

@@ -17,7 +17,7 @@ module Castellan
   # Compares each step with the one before, by requests per second or else by duration. Two steps are the same if they
   # differ by less than 5 %, or if the middle halves of their runs overlap. Several processes may add steps to one file.
   class Ledger
-    # Raised if the file contains something else than steps.
+    # Raised if the file contains anything other than steps.
     class Error < Castellan::Error; end
 
     # field => the heading of its column and the method of {Figures} that formats it
@@ -27,9 +27,9 @@ module Castellan
     SAME = 1.05
     private_constant :COLUMNS, :SAME
 
-    # @param path [String] the file; {#add} creates it
-    # @raise [Error] if a line of it is not a step
-    # @raise [SystemCallError] if it cannot be read or written
+    # @param path [String] the file; {#add} creates it if it does not exist
+    # @raise [Error] if a line of the file is not a step
+    # @raise [SystemCallError] if the file cannot be read or written
     def initialize(path)
       @path = File.expand_path(path)
       @rows = File.exist?(@path) ? File.foreach(@path).with_index(1).map { |line, number| parsed(line, number) } : []
@@ -37,13 +37,13 @@ module Castellan
       raise Errno::EACCES, @path unless File.writable?(File.exist?(@path) ? @path : File.dirname(@path))
     end
 
-    # @param request [String] the steps of one request are compared
-    # @param step [String, nil] what was changed; nil: "step 2"
-    # @param conditions [String] such as the version of Ruby; steps with other conditions are not compared
+    # @param request [String] such as "GET /users"; the steps of a request are compared with each other
+    # @param step [String, nil] what was changed; nil: "step" and its number, such as "step 2"
+    # @param conditions [String] such as the version of Ruby; steps under different conditions are not compared
     # @param figures [Hash{Symbol => Numeric, nil}] requests_per_s, p50_ms, p95_ms, p99_ms and availability of a load test; or
     #   duration_ms, sql_ms, queries, allocated_objects, allocated_bytes and response_bytes of one request, with the
     #   shortest and longest duration of the middle half of its runs as middle_half_ms: [96.2, 99.0]
-    # @param body [String, nil] of the response; JSON is the same whatever the order of its members
+    # @param body [String, nil] the response's; only a digest is stored. The order of members in JSON does not matter
     def add(request:, step:, conditions:, figures:, body: nil)
       row = { request: request, step: step || "step #{of(request).size + 1}", at: Time.now.utc.iso8601, conditions: conditions,
               **figures.slice(*COLUMNS.keys, :response_bytes, :middle_half_ms),
@@ -55,10 +55,11 @@ module Castellan
       @rows << row
     end
 
-    # @return [Boolean] whether there is no step
+    # @return [Boolean] whether the ledger has no steps
     def empty? = @rows.empty?
 
-    # @return [String] a Markdown table for each request, below it the last step compared with the first
+    # @param requests [Array<String>] those to show; all if empty
+    # @return [String] a Markdown table for each request, and below it the last step compared with the first
     def to_s(*requests)
       requests = @rows.map { |row| row[:request] }.uniq if requests.empty?
       requests.map { |request| ["## #{cell(request)}", "", *table(of(request)), *summary(of(request))].join("\n") }.join("\n\n")
@@ -137,7 +138,7 @@ module Castellan
       first, last = rows.first, rows.last
       return [] if rows.size < 2 || !(factor = factor(last, first))
 
-      other = ", and sends another response" if changed?(last, first)
+      other = ", and its response changed" if changed?(last, first)
       speed = same?(factor, last, first) ? "as fast as" : "#{Figures.times(factor)} as fast as"
       ["", "“#{cell(last[:step])}” is #{speed} “#{cell(first[:step])}”#{other}."]
     end

@@ -139,7 +139,7 @@ module Castellan
       def own_store
         { store: Store::DirectoryStore.new(Rails.root.join("tmp/castellan")) }
       rescue ConfigurationError => error
-        Rails.logger&.warn("castellan: each process keeps the profiles that it took, and no other shows them: #{error.message}")
+        Rails.logger&.warn("castellan: each process stores its own profiles, and only its own page shows them: #{error.message}")
         {}
       end
 

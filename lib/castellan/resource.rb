@@ -144,7 +144,7 @@ module Castellan
       # @raise [DeclarationError] without a value or block, or with both
       def link(name, value = nil, columns: nil, pure: nil, &block)
         Declaring.declare(self) do |declarations, location|
-          Declaring.refuse("link #{name.inspect}: write a text or a block, not both", location) if value.nil? == block.nil?
+          Declaring.refuse("link #{name.inspect}: write either a text or a block", location) if value.nil? == block.nil?
 
           declarations.links[name.to_sym] = Computed.of(block || value, columns: columns, pure: pure, location: location)
         end
@@ -175,7 +175,7 @@ module Castellan
       def meta(value = nil, columns: nil, pure: nil, **pairs, &block)
         value ||= pairs unless pairs.empty?
         Declaring.declare(self) do |declarations, location|
-          Declaring.refuse("meta: write a Hash or a block, not both", location) if value.nil? == block.nil?
+          Declaring.refuse("meta: write either a Hash or a block", location) if value.nil? == block.nil?
           Declaring.refuse("meta must be a Hash, got #{value.inspect[0, 60]}", location) unless value.nil? || value.is_a?(Hash)
 
           declarations.meta = Computed.of(block || value, columns: columns, pure: pure, location: location)

@@ -31,7 +31,7 @@ class DetectKnownFindingsTest < Minitest::Test
 
   def test_an_invalid_file_raises_with_its_name_and_the_fix
     assert_includes assert_raises(Castellan::ConfigurationError) { Known.of("nowhere.yml") }.message, "nowhere.yml: no such file"
-    { "a: b" => "write a list", "- [" => "in line", "- file: a\n  line: 3\n" => "line is none of file", "- 3" => "entry 1: write a list",
+    { "a: b" => "write a list", "- [" => "in line", "- file: a\n  line: 3\n" => "line is not known", "- 3" => "entry 1: write a list",
       "- association: User#posts" => "give the file" }.each do |text, message|
       assert_includes assert_raises(Castellan::ConfigurationError) { read(text) }.message, message
     end

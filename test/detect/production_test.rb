@@ -77,9 +77,10 @@ class DetectProductionTest < Minitest::Test
   end
 
   def test_invalid_limits_raise
-    { sample: 0, threshold: 1, min_ms: -1 }.each do |name, value|
+    [[:sample, 0], [:sample, "0.1"], [:threshold, 1], [:min_ms, -1], [:slow_ms, "500"], [:evidence, true]].each do |name, value|
       error = assert_raises(Castellan::ConfigurationError) { Castellan::Detect.production(name => value) }
       assert_includes error.message, "#{name}: must"
+      assert_includes error.message, "got #{value.inspect}; write for example #{name}:"
     end
   end
 
@@ -225,7 +226,7 @@ class DetectProductionTest < Minitest::Test
       now = 61_000_000_000
       get(watch, "/p")
       assert_equal "GET /p", heard.last
-      assert_includes log.to_s, "5 more findings were not logged, at most 10 are in a minute"
+      assert_includes log.to_s, "5 more findings were not logged: at most 10 are logged in a minute"
     end
   end
 

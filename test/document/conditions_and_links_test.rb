@@ -280,7 +280,7 @@ module ConditionsAndLinksContract
   end
 
   def test_declaration_errors_name_the_fix
-    { "write a text or a block, not both" => -> { link(:self, "/x") { "/y" } }, "meta: write a Hash or a block" => -> { meta },
+    { "write either a text or a block" => -> { link(:self, "/x") { "/y" } }, "meta: write either a Hash or a block" => -> { meta },
       "if: must be a block of the viewer" => -> { attribute :title, if: true },
       "or of the row and the viewer, got" => -> { attribute :title, if: -> { true } } }.each do |text, body|
       error = assert_raises(Castellan::DeclarationError) { articles(&body) }

@@ -47,7 +47,7 @@ class RequestTest < Minitest::Test
     assert_equal %i[tags], parse(parameters).include.keys
     assert_equal parse({}).signature, parse(nil).signature
     error = assert_raises(Castellan::BadRequest) { parse("include=tags") }
-    assert_includes error.message, "got String; Rack::Utils.parse_nested_query makes"
+    assert_includes error.message, "got String; parse a query string with Rack::Utils.parse_nested_query"
   end
 
   def test_a_client_cannot_include_a_relationship_with_include_false

@@ -81,6 +81,6 @@ class ProfileEvidenceTest < Minitest::Test
 
   def test_an_invalid_evidence_raises_at_boot
     error = assert_raises(Castellan::ConfigurationError) { profiled(evidence: 0.1) { "ok" } }
-    assert_includes error.message, "evidence: must answer findings"
+    assert_includes error.message, "evidence: must be a Castellan::Detect::Evidence"
   end
 end

@@ -141,7 +141,7 @@ class ProfileRailsTest < Minitest::Test
       output = run_app("require 'fileutils'; Dir.mkdir('tmp'); #{obstacle}; boot; get('/articles'); " \
                        "puts JSON.generate(page: get('/castellan').body.include?('articles#index'), log: File.read('rails.log'))")
       assert output["page"]
-      assert_match(%r{each process keeps the profiles that it took.*tmp/castellan}, output["log"])
+      assert_match(%r{each process stores its own profiles.*tmp/castellan}, output["log"])
     end
   end
 

@@ -187,15 +187,15 @@ class DeclarationTest < Minitest::Test
     "per_viewer :read, version: comments has no column articl_id (did you mean article_id?)" =>
       -> { per_viewer(:read, version: { comments: :articl_id }) { [] } },
     "filter: name what clients may filter by" => -> { filter },
-    "filter :role, :tag: a block, or from:, is of one name" => -> { filter(:role, :tag) { |scope, _| scope } },
+    "filter :role, :tag: a block or from: is for one name; declare each by itself" => -> { filter(:role, :tag) { |scope, _| scope } },
     "filter :role: from: names a column; leave out the block" => -> { filter(:role, from: "title") { |scope, _| scope } },
     "filter titel: articles has no column titel (did you mean title?)" => -> { filter :title, :titel },
     "filter tag: tags is a to-many association, and from: walks to-one associations only" => -> { filter :tag, from: "tags.name" },
     "sort author: authors has no column nam (did you mean name?)" => -> { sort :author, from: "author.nam" },
-    "sort :author, :writer: from: is of one name" => -> { sort :author, :writer, from: "author.name" },
+    "sort :author, :writer: from: is for one name; declare each by itself" => -> { sort :author, :writer, from: "author.name" },
     "write whole numbers with 1 <= size <= max_size" => -> { page size: 10, max_size: 5 },
     "cache :exactly is not known (did you mean exact?)" => -> { cache :exactly },
-    "cache layer: :record: there is one layer, whole documents; leave layer: out. Records were kept one by one until 0.1.0" =>
+    "cache layer: :record: Castellan caches whole documents only; leave layer: out" =>
       -> { cache :exact, layer: :record },
     "format :nest is not known (did you mean nested?)" => -> { format :nest },
     "key_transform :dashed is not known (did you mean dash?)" => -> { key_transform :dashed },

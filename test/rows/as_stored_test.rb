@@ -81,7 +81,7 @@ class AsStoredTest < Minitest::Test
     error = assert_raises(Castellan::DeclarationError) { products(:images, from: :pictures).render }
     assert_includes error.message, "pictures"
     error = assert_raises(Castellan::DeclarationError) { Class.new(Castellan::Resource) { has_many :images, :pictures, from: :variant_images } }
-    assert_includes error.message, "names the association of one relationship; :images, :pictures are several"
+    assert_includes error.message, "names the association of one relationship; declare :images, :pictures one by one"
   end
 
   private

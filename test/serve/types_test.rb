@@ -452,7 +452,7 @@ module TypesContract
 
   def test_wrong_declarations_name_what_is_wrong
     garage = @garage
-    assert_match(/must be a subclass of it/, refused { types garage::CarResource, garage::TrailerResource })
+    assert_match(/must be a subclass of an unnamed resource/, refused { types garage::CarResource, garage::TrailerResource })
     assert_match(/name the resources/, assert_raises(Castellan::DeclarationError) { Class.new(garage::VehicleResource) { types } }.message)
     other = Class.new(garage::MakerResource) { types "MakerResource" }
     assert_match(/no column of single table inheritance/, assert_raises(Castellan::DeclarationError) { other.render }.message)

@@ -237,7 +237,7 @@ module VerifyContract
   end
 
   def test_invalid_options_of_the_middleware_raise
-    mistakes = [[2, ->(_) {}, "from 0 to 1"], ["often", ->(_) {}, "from 0 to 1, got \"often\""], [0.1, nil, "must answer to call"]]
+    mistakes = [[2, ->(_) {}, "from 0 to 1"], ["often", ->(_) {}, "from 0 to 1, got \"often\""], [0.1, nil, "must respond to call"]]
     mistakes.each do |rate, report, text|
       error = assert_raises(Castellan::ConfigurationError) { Castellan::Verify::Middleware.new(->(_) {}, rate: rate, report: report) }
       assert_includes error.message, text

@@ -83,7 +83,7 @@ module Castellan
 
       # Defines --ledger and --step.
       def ledger_options(parser)
-        parser.on("--ledger FILE", "add the figures to FILE, and print all steps there") { |file| @ledger_file = file }
+        parser.on("--ledger FILE", "add the figures to FILE, and print all its steps") { |file| @ledger_file = file }
         parser.on("--step NAME", "what was changed since the last step in the ledger") { |name| @step = name }
       end
 

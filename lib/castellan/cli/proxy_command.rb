@@ -109,7 +109,7 @@ module Castellan
         parser.on("--only PATH,…", Array, "only these paths go to Castellan") do |paths|
           @only = list(paths, :path!)
         end
-        parser.on("--rest URL", "the application that answers all other paths") { |url| @rest = url(url) }
+        parser.on("--rest URL", "the application for all other paths") { |url| @rest = url(url) }
         parser.on("--purger ADDRESS,…", Array, "addresses that may purge (#{@purgers.join(",")})") do |addresses|
           @purgers = list(addresses, :address!)
         end

@@ -58,9 +58,9 @@ module Castellan
       # @param requests [Integer] the number of observations that make a finding, 2 or more
       # @raise [ConfigurationError] if a value is out of range
       def initialize(share = 1, requests: REQUESTS)
-        @share = Float(share || 0)
+        @share = Float(share || 0, exception: false)
         @requests = Integer(requests)
-        raise ConfigurationError, "evidence: must be a share from 0 to 1, or false, got #{share}" unless @share.between?(0, 1)
+        OptionCheck.check(self.class, :evidence, share, "a share from 0 to 1, or false", 0.1) { @share&.between?(0, 1) }
         raise ConfigurationError, "requests: must be 2 or more, because one proves nothing; got #{@requests}" if @requests < 2
 
         @entries = BoundedCache.new(limit: 2 * MOST)

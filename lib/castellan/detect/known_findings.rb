@@ -76,10 +76,10 @@ module Castellan
         raise ConfigurationError, "#{place}: write a list of entries with file, association and reason" unless entry.is_a?(Hash)
 
         unknown = entry.keys - KEYS
-        raise ConfigurationError, "#{place}: #{unknown.first} is none of #{KEYS.join(", ")}" if unknown.any?
-        raise ConfigurationError, "#{place}: give the file of the fix site" if entry["file"].to_s.empty?
+        raise ConfigurationError, "#{place}: #{unknown.first} is not known; write #{KEYS.join(", ")}" if unknown.any?
+        raise ConfigurationError, "#{place}: give the file of the line to change" if entry["file"].to_s.empty?
         raise ConfigurationError, "#{place}: give the association or the fingerprint" unless entry["association"] || entry["fingerprint"]
-        raise ConfigurationError, "#{place}: give the reason why it may stay" if entry["reason"].to_s.strip.empty?
+        raise ConfigurationError, "#{place}: give the reason why you accept the finding" if entry["reason"].to_s.strip.empty?
 
         entry
       end

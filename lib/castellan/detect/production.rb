@@ -35,14 +35,10 @@ module Castellan
       # @yield [finding, endpoint] each new finding
       # @raise [ConfigurationError] if a value is out of range
       def initialize(threshold: 5, min_ms: 300, slow_ms: 500, sample: 0.1, evidence: false, logger: nil, &report)
-        raise ConfigurationError, "threshold: must be 2 or more, got #{threshold}" if threshold < 2
-        raise ConfigurationError, "min_ms: must not be negative, got #{min_ms}" if min_ms.negative?
-        raise ConfigurationError, "sample: must be above 0 and at most 1, got #{sample}" unless sample.positive? && sample <= 1
-
-        @threshold = Integer(threshold)
-        @min_ns = (min_ms * 1_000_000).to_i
-        @slow_ns = slow_ms && (slow_ms * 1_000_000).to_i
-        @sample = Float(sample)
+        @threshold = Integer(number(:threshold, threshold, "a number of 2 or more", 5) { threshold >= 2 })
+        @min_ns = (number(:min_ms, min_ms, "milliseconds, 0 or more", 300) { !min_ms.negative? } * 1_000_000).to_i
+        @slow_ns = slow_ms && (number(:slow_ms, slow_ms, "milliseconds, 0 or more, or nil", 500) { !slow_ms.negative? } * 1_000_000).to_i
+        @sample = Float(number(:sample, sample, "a number above 0 and at most 1", 0.1) { sample.positive? && sample <= 1 })
         @evidence = Evidence.new(evidence)
         @logger = logger
         @report = report
@@ -116,13 +112,17 @@ module Castellan
         return unless @entries.add(endpoint, finding)
 
         held = @lock.synchronize { rate } or return
-        log(env, "#{held} more findings were not logged, at most #{REPORTS_A_MINUTE} are in a minute") if held.positive?
+        log(env, "#{held} more findings were not logged: at most #{REPORTS_A_MINUTE} are logged in a minute") if held.positive?
         log(env, "#{endpoint}: #{finding}")
         @report&.call(finding, endpoint)
       end
 
       # @return [Integer, nil] the number of findings that were suppressed in the previous minute; nil to
       #   suppress this one
+      def number(name, value, type, example)
+        OptionCheck.check(self.class, name, value, type, example) { OptionCheck.number?(value) && yield }
+      end
+
       def rate
         now = Clock.monotonic_ns
         held = @held

@@ -165,13 +165,17 @@ module Castellan
 
       def types!
         location = @definition.itself.location
-        refuse("types: #{@adapter.table} has no column of single table inheritance", location) unless @adapter.types.inheritance_column
+        unless @adapter.types.inheritance_column
+          refuse("types: #{@adapter.table} has no column of single table inheritance; for types of several tables, leave model out",
+                 location)
+        end
         @definition.types.each do |type|
-          refuse("types: #{type.name} must be a subclass of it", location) unless type.resource < @definition.resource
+          refuse("types: #{type.name} must be a subclass of #{@definition.name}", location) unless type.resource < @definition.resource
           refuse("types: #{type.name} must be of #{@definition.model} or of a subclass", location) unless of_model?(type.model)
           refuse("types: #{type.name} has types itself; name those", location) if type.several_types?
-          refuse("types: #{type.name} must have the same id", location) unless type.id_column == @definition.id_column
-          refuse("types: two of them are #{type.type}", location) if @definition.types.count { |one| one.type == type.type } > 1
+          refuse("types: #{type.name} must have the id of #{@definition.name}", location) unless type.id_column == @definition.id_column
+          refuse("types: two of them have the type #{type.type.inspect}; declare another, such as type \"cars\"", location) \
+            if @definition.types.count { |one| one.type == type.type } > 1
         end
       end
 

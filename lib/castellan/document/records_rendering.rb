@@ -18,7 +18,7 @@ module Castellan
         # @return [RecordsRendering]
         def of_records(definition, adapter, given, request:, **around)
           choice = request.chosen.first unless given.nil?
-          Plan::Parameter.refuse(choice.name, "#{choice} cannot be asked for here: the records are given") if choice
+          Plan::Parameter.refuse(choice.name, "#{choice} cannot be used here: the server chooses the records") if choice
           records = Rows::Records.of(given)
           suited = Rows.adapter_for(adapter, records.to_a)
           rendering = new(definition, records, adapter: suited, request: request, **around)

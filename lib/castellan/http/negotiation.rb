@@ -51,8 +51,8 @@ module Castellan
       # @raise [BadRequest] with status 406
       def response_type!(accept)
         response_type(accept) or
-          raise BadRequest.new("Nothing can be sent that Accept: #{shown(accept)} takes. #{offer}", status: 406, title: "Not acceptable",
-                                                                                                    header: "Accept")
+          raise BadRequest.new("Accept: #{shown(accept)} allows no media type of this response. #{offer}",
+                               status: 406, title: "Not acceptable", header: "Accept")
       end
 
       # @return [String] see {#request_type}

@@ -128,7 +128,8 @@ module Castellan
       def endless!(freshness)
         raise ConfigurationError, "Castellan.cache.etag needs tables: write depends_on: [Post, \"comments\"]" if freshness.equal?(FOREVER)
 
-        raise ConfigurationError, "nothing ends these bytes: write depends_on: [Post, \"comments\"] or expires_in: 60"
+        raise ConfigurationError, "Castellan.cache.fetch would never compute these bytes again: write " \
+                                  "depends_on: [Post, \"comments\"] or expires_in: 60"
       end
 
       # Logs each table once, with the first part of the key, because the others may be personal.

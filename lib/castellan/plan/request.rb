@@ -50,7 +50,8 @@ module Castellan
 
         query = shown(query)
         unless query.nil? || query.is_a?(Hash)
-          raise BadRequest, "the query must be parameters by name, got #{query.class}; Rack::Utils.parse_nested_query makes them of a text"
+          raise BadRequest, "query: must be a Hash of parameters, got #{query.class}; parse a query string with " \
+                            "Rack::Utils.parse_nested_query"
         end
 
         fixed = options.compact

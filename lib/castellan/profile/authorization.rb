@@ -43,7 +43,8 @@ module Castellan
       # @raise [ConfigurationError] if `authorize` has no `call`, or the secret is too short
       def initialize(authorize: nil, secret: nil, environment: nil)
         unless authorize.nil? || authorize.respond_to?(:call)
-          raise ConfigurationError, "authorize: must answer call(env), got #{authorize.inspect}"
+          raise ConfigurationError, "Castellan::Profile::Middleware authorize: must respond to call, got " \
+                                    "#{OptionCheck.shown(authorize)}; write for example ->(env) { env[\"warden\"]&.user&.admin? }"
         end
 
         @authorize = authorize

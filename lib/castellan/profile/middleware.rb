@@ -145,13 +145,14 @@ module Castellan
       def checked_path(path)
         return path.dup.freeze if path.is_a?(String) && path.match?(%r{\A(?:/[\w.-]+)+\z})
 
-        raise ConfigurationError, "path: must begin with a slash and not end with one, like \"/castellan\", got #{path.inspect}"
+        raise ConfigurationError, "path: must begin with a slash and not end with one, such as \"/castellan\", got #{path.inspect}"
       end
 
       def checked_evidence(evidence)
         return evidence if evidence.nil? || evidence.respond_to?(:findings)
 
-        raise ConfigurationError, "evidence: must answer findings, as a Castellan::Detect::Evidence does, got #{evidence.inspect}"
+        raise ConfigurationError, "Castellan::Profile::Middleware evidence: must be a Castellan::Detect::Evidence, got " \
+                                  "#{OptionCheck.shown(evidence)}"
       end
 
       # In development, processes that share a store also share its secret, so that each accepts the URLs of

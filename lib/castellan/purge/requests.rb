@@ -20,7 +20,10 @@ module Castellan
       def initialize(url, seconds:)
         @uri = url.to_s.match?(%r{\Ahttps?://}) && URI.parse(url)
         @seconds = OptionCheck.seconds("a proxy's", :timeout, seconds, 5)
-        raise ConfigurationError, "a proxy's URL is such as \"http://127.0.0.1:6081\", got #{url.inspect}" unless @uri
+        return if @uri
+
+        raise ConfigurationError, "a proxy's URL must begin with http:// or https://, got #{url.inspect}; write for example " \
+                                  "\"http://127.0.0.1:6081\""
       end
 
       # Sends every request, also after one that fails, but none after a 429.

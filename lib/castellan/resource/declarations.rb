@@ -86,14 +86,14 @@ module Castellan
       def filter(names, from, block, reveals, location:)
         many = names.map(&:inspect).join(", ")
         refuse("filter: name what clients may filter by", location) if names.empty?
-        refuse("filter #{many}: a block, or from:, is of one name", location) if (block || from) && names.size > 1
+        refuse("filter #{many}: a block or from: is for one name; declare each by itself", location) if (block || from) && names.size > 1
         refuse("filter #{many}: from: names a column; leave out the block", location) if block && from
 
         names.each { |name| @filters[name.to_s] = block || OnColumn.new(from, location, reveals).freeze }
       end
 
       def sort(names, from:, default:, reveals:, location:)
-        refuse("sort #{names.map(&:inspect).join(", ")}: from: is of one name", location) if from && names.size != 1
+        refuse("sort #{names.map(&:inspect).join(", ")}: from: is for one name; declare each by itself", location) if from && !names.one?
 
         names.each { |name| @sorts[name.to_s] = OnColumn.new(from, location, reveals).freeze }
         return unless default
@@ -121,8 +121,7 @@ module Castellan
       def cache(kind, location:, layer: nil, by: nil, **times)
         one_of!("cache", kind, %i[exact notified], location)
         unless layer.nil?
-          refuse("cache layer: #{layer.inspect}: there is one layer, whole documents; leave layer: out. Records were kept one by one " \
-                 "until 0.1.0, and reading them took longer than writing them anew", location)
+          refuse("cache layer: #{layer.inspect}: Castellan caches whole documents only; leave layer: out", location)
         end
 
         unless [*by].all? { |column| column.is_a?(Symbol) || column.is_a?(String) }

@@ -77,7 +77,7 @@ module Castellan
 
         def from!(from, macro, names, block, location)
           many = names.map(&:inspect).join(", ")
-          refuse("from: #{from.inspect} names the association of one relationship; #{many} are several", location) unless names.one?
+          refuse("from: #{from.inspect} names the association of one relationship; declare #{many} one by one", location) unless names.one?
           refuse("#{macro} #{many}: from: names an association; leave out the block", location) if block
         end
         private :from!

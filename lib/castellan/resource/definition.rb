@@ -351,7 +351,10 @@ module Castellan
 
       def url(declarations)
         at = declarations.self_links or return
-        refuse("self_links needs an id of one column", declarations.locations[:self_links]) unless @id_column.is_a?(Symbol)
+        unless @id_column.is_a?(Symbol)
+          refuse("self_links needs an id of one column; write a link with each column, such as link :self, \"/orders/{shop_id}_{id}\"",
+                 declarations.locations[:self_links])
+        end
 
         "#{at == :type ? "/#{ERB::Util.url_encode(@type)}" : at}/{#{@id_column}}"
       end

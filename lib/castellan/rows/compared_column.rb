@@ -158,13 +158,13 @@ module Castellan
         when :eq then among(texts, parameter)
         when :not then "(#{sql} NOT IN (#{literals(texts, parameter)}) OR #{sql} IS NULL)"
         else
-          refuse(parameter, "#{parameter} cannot be asked for: #{by.name} has no order") if UNORDERED.include?(kind)
+          refuse(parameter, "#{parameter} cannot be used: #{by.name} has no order") if UNORDERED.include?(kind)
           matching { |value| "(#{value} #{ORDERED.fetch(operator)} #{literals(texts, parameter)})" }
         end
       end
 
       def like(text, parameter)
-        refuse(parameter, "#{parameter} cannot be asked for: #{by.name} is not text") unless kind == :text
+        refuse(parameter, "#{parameter} cannot be used: #{by.name} is not text") unless kind == :text
         refuse(parameter, "#{parameter} may have #{MOST_STARS} * at most") if text.count("*") > MOST_STARS
         pattern = text.gsub(ESCAPED) { |character| "!#{character}" }.gsub("*", "%")
         matching { |value| "(#{value} LIKE #{literal(pattern)} ESCAPE '!')" }

@@ -423,7 +423,8 @@ module Castellan
 
       # Parses the fixed parameters once; clients choose among the members that they leave.
       def check
-        raise ConfigurationError, "resource #{@resource}: scope: is one of each of its types; declare it there" if several_tables? && @scope
+        raise ConfigurationError, "resource #{@resource}: it has types of several tables; leave scope: out, and declare one in each type" \
+          if several_tables? && @scope
 
         @members = Plan::Request.parse(@resource.definition, {}, **@fixed).fields.of(@resource.definition)
       rescue BadRequest => error

@@ -115,7 +115,7 @@ module Castellan
 
       def name(given)
         name = given.to_s
-        raise ConfigurationError, "param #{given.inspect} is a parameter of JSON:API" if Plan::Request::FAMILIES.include?(name)
+        raise ConfigurationError, "param #{given.inspect} is a parameter of JSON:API; choose another name" if Plan::Request::FAMILIES.include?(name)
         raise ConfigurationError, "param #{given.inspect}: write letters, digits, - and _" unless name.match?(/\A[[:alnum:]][\w-]*\z/)
 
         name.freeze

@@ -129,7 +129,8 @@ module Castellan
         wrong("write either key: or jwks_url:") if options[:key].nil? == options[:jwks_url].nil?
         check_algorithms(options[:algorithms])
         %i[issuer audience].each do |name|
-          wrong("#{name}: must be a String or an Array of Strings") unless Array(options[name]).all?(String) && options[name] != []
+          wrong("#{name}: must be a String or an Array of Strings, got #{OptionCheck.shown(options[name])}") \
+            unless Array(options[name]).all?(String) && options[name] != []
         end
         leeway = options.fetch(:leeway, 0)
         wrong("leeway: must be 0 to #{MOST_LEEWAY} seconds, got #{leeway.inspect}") unless leeway.is_a?(Integer) &&
@@ -139,7 +140,8 @@ module Castellan
       end
 
       def check_algorithms(algorithms)
-        wrong("algorithms: must be an Array such as %w[RS256]") unless algorithms.is_a?(Array) && algorithms.any?
+        wrong("algorithms: must be an Array such as %w[RS256], got #{OptionCheck.shown(algorithms)}") \
+          unless algorithms.is_a?(Array) && algorithms.any?
         other = (algorithms - SECRETS.keys - PUBLIC).first
         wrong("algorithms: #{other.inspect} is not one of #{[*SECRETS.keys, *PUBLIC].join(", ")}") if other
         wrong("algorithms: HS… beside others would let a public key be used as a secret; write one family") \

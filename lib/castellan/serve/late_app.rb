@@ -77,7 +77,7 @@ module Castellan
       # @return [BadRequest, nil] 503 while migrations are pending
       def early(error)
         reason = PendingMigrations.reason or return
-        warn("castellan: requests are answered by a 503, because #{reason}: #{error.message}") unless @early
+        warn("castellan: each request gets a 503, because #{reason}: #{error.message}") unless @early
         @early = true
         BadRequest.new("the service is not ready yet; try again", status: 503, title: "Service unavailable")
       end

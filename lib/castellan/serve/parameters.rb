@@ -97,7 +97,7 @@ module Castellan
       def refuse_fixed(query, fixed)
         family = query.keys.find { |name| fixed.key?(name.to_sym) } or return
 
-        Plan::Parameter.refuse(family, "#{family} cannot be asked for here: it is always the same")
+        Plan::Parameter.refuse(family, "#{family} cannot be used here: the server chooses it")
       end
     end
   end

@@ -30,7 +30,7 @@ module Castellan
 
         @cookie = cookie&.to_s
         models = definitions.select { |definition| definition.model.is_a?(Class) }.map { |definition| Write::Models.for(definition.model) }
-        @models = models.first or refuse("there is no resource of a model")
+        @models = models.first or refuse("no resource has a model, so there is no database with a replica")
         refuse("the resources are in several databases, each of which has versions of its own") \
           unless models.all? { |other| @models.same_database?(other) }
         problem = @models.replica_problem
@@ -94,7 +94,7 @@ module Castellan
       end
 
       def refuse_header
-        detail = "Castellan-Version must be what a write was answered with, such as 0/3000148"
+        detail = "Castellan-Version must be the value from the response to a write, such as 0/3000148"
         raise BadRequest.new(detail, header: "Castellan-Version", title: "Invalid header")
       end
 

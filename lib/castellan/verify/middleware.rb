@@ -17,8 +17,12 @@ module Castellan
       def initialize(app, rate:, report:, random: Random)
         @app = app
         @rate = Float(rate, exception: false)
-        raise ConfigurationError, "rate: must be from 0 to 1, got #{rate.inspect}" unless @rate&.between?(0, 1)
-        raise ConfigurationError, "report: must answer to call, got #{report.inspect}" unless report.respond_to?(:call)
+        raise ConfigurationError, "#{self.class} rate: must be from 0 to 1, got #{rate.inspect}" unless @rate&.between?(0, 1)
+
+        unless report.respond_to?(:call)
+          raise ConfigurationError, "#{self.class} report: must respond to call, got #{report.inspect}; write for example " \
+                                    "report: ->(difference) { Rails.logger.warn(difference.to_s) }"
+        end
 
         @report = report
         @random = random
