@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "castellan/ledger"
+require "stringio"
 
 # The ledger of an application's own steps; test/ledger has the one of the demo.
 class LedgerTest < Minitest::Test
@@ -34,15 +35,16 @@ class LedgerTest < Minitest::Test
   def test_a_load_test_is_compared_by_its_rate
     add("models", { requests_per_s: 100.0, p50_ms: 9.0, availability: 100.0 })
     add("rows", { requests_per_s: 50.0, p50_ms: 18.0, availability: 99.5 })
-    assert_match(/^\| rows +\| +0\.50 × \| +50\.0 \| +18\.0 \| +99\.5 % \|/, text)
+    assert_match(/^\| rows +\| +0\.50 × \| +50\.0 \| +18\.0 \| +99\.5 % \|$/, text)
   end
 
   def test_a_difference_within_the_runs_is_none
-    add("one", { duration_ms: 100.0, middle_half_ms: [90.0, 120.0] })
-    add("two", { duration_ms: 85.0, middle_half_ms: [80.0, 95.0] })
-    add("three", { duration_ms: 60.0, middle_half_ms: [55.0, 79.0] })
-    assert_equal ["same", "1.4 ×"], text.scan(/^\| (?:two|three) *\| +([^|]+?) \|/).flatten
-    assert_includes text, "“three” is 1.7 × as fast as “one”."
+    add("one", { duration_ms: 100.0, range_ms: [90.0, 120.0] })
+    add("two", { duration_ms: 85.0, range_ms: [80.0, 95.0] })
+    add("three", { duration_ms: 60.0, range_ms: [55.0, 79.0] })
+    add("four", { duration_ms: 63.09 })
+    assert_equal ["same", "1.4 ×", "same"], text.scan(/^\| (?:two|three|four) *\| +([^|]+?) \|/).flatten
+    assert_includes text, "“four” is 1.6 × as fast as “one”."
   end
 
   def test_steps_under_other_conditions_are_not_compared
@@ -63,6 +65,43 @@ class LedgerTest < Minitest::Test
     add("one", { response_bytes: 2 }, body: "\xFF[".b)
     add("two", { response_bytes: 2 }, body: "\xFE[".b)
     assert_match(/2 B, changed \|$/, text)
+  end
+
+  def test_gzip_is_compared_by_what_it_contains
+    add("one", { response_bytes: 30 }, body: gzip('{"a":1,"b":2}', 1_700_000_000))
+    add("two", { response_bytes: 30 }, body: gzip('{"b":2,"a":1}', 1_700_000_001))
+    add("broken", { response_bytes: 30 }, body: "\x1F\x8B no gzip".b)
+    assert_equal ["30 B", "30 B", "30 B, changed"], text.scan(/\| +(30 B.*) \|$/).flatten
+  end
+
+  def test_a_step_is_added_after_a_last_line_without_a_newline
+    add("one", { duration_ms: 1.0 })
+    File.truncate(@file, File.size(@file) - 1)
+    2.times { add(nil, { duration_ms: 1.0 }) }
+    assert_equal ["one", "step 2", "step 3"], File.readlines(@file).map { |line| JSON.parse(line)["step"] }
+  end
+
+  def test_a_full_disk_leaves_the_file_as_it_was
+    add("one", { duration_ms: 1.0 })
+    size = File.size(@file)
+    pid = fork do
+      trap("XFSZ", "IGNORE")
+      Process.setrlimit(:FSIZE, size + 20)
+      add("two", { duration_ms: 1.0 })
+    rescue Errno::EFBIG
+      exit!(7)
+    end
+    assert_equal 7, Process.wait2(pid).last.exitstatus
+    assert_equal size, File.size(@file)
+  end
+
+  def test_names_in_any_locale_are_kept
+    add("pr\xC3\xA9load".dup.force_encoding(Encoding::US_ASCII), { duration_ms: 1.0 })
+    add("caf\xE9".dup.force_encoding(Encoding::ISO_8859_1), { duration_ms: 1.0 })
+    add("caf\xE9", { duration_ms: 1.0 })
+    read = "print Castellan::Ledger.new(ARGV[0])"
+    in_c = IO.popen({ "LC_ALL" => "C" }, [Gem.ruby, "-w", "-Ilib", "-rcastellan/ledger", "-e", read, @file], &:read)
+    assert_equal ["préload", "café", "caf\uFFFD"], in_c.force_encoding("UTF-8").scan(/^\| (\S+) +\| .* 1\.00 \|/).flatten
   end
 
   def test_processes_may_add_steps_at_the_same_time
@@ -91,7 +130,19 @@ class LedgerTest < Minitest::Test
     assert_raises(SystemCallError) { Castellan::Ledger.new(File.join(@dir, "none", "ledger.jsonl")) }
   end
 
+  def test_a_folder_or_a_device_is_no_ledger
+    [@dir, File::NULL].each do |path|
+      assert_includes assert_raises(Castellan::Ledger::Error) { Castellan::Ledger.new(path) }.message, "#{path} is not a file; name one"
+    end
+  end
+
   private
+
+  def gzip(text, seconds)
+    packed = StringIO.new("".b)
+    Zlib::GzipWriter.wrap(packed) { |writer| (writer.mtime = seconds) && writer.write(text) }
+    packed.string
+  end
 
   def add(step, figures, conditions: "Ruby 3.4.1", body: nil)
     Castellan::Ledger.new(@file).add(request: "GET /users", step: step, conditions: conditions, figures: figures, body: body)

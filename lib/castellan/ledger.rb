@@ -3,6 +3,7 @@
 require "digest/sha2"
 require "json"
 require "time"
+require "zlib"
 require_relative "errors"
 require_relative "figures"
 
@@ -15,7 +16,8 @@ module Castellan
   #   puts ledger   # a Markdown table for each request; "preload" is 8.3 × as fast as "as it was"
   #
   # Compares each step with the one before, by requests per second or else by duration. Two steps are the same if they
-  # differ by less than 5 %, or if the middle halves of their runs overlap. Several processes may add steps to one file.
+  # differ by less than 5 %, or if not all runs of the one were faster than all runs of the other. Several processes may
+  # add steps to one file.
   class Ledger
     # Raised if the file contains anything other than steps.
     class Error < Castellan::Error; end
@@ -28,11 +30,11 @@ module Castellan
     private_constant :COLUMNS, :SAME
 
     # @param path [String] the file; {#add} creates it if it does not exist
-    # @raise [Error] if a line of the file is not a step
+    # @raise [Error] if it is a folder, a pipe or a device, or if a line of it is not a step
     # @raise [SystemCallError] if the file cannot be read or written
     def initialize(path)
       @path = File.expand_path(path)
-      @rows = File.exist?(@path) ? File.foreach(@path).with_index(1).map { |line, number| parsed(line, number) } : []
+      @rows = File.exist?(@path) ? read : []
       raise Errno::ENOTDIR, File.dirname(@path) unless File.directory?(File.dirname(@path))
       raise Errno::EACCES, @path unless File.writable?(File.exist?(@path) ? @path : File.dirname(@path))
     end
@@ -42,16 +44,15 @@ module Castellan
     # @param conditions [String] such as the version of Ruby; steps under different conditions are not compared
     # @param figures [Hash{Symbol => Numeric, nil}] requests_per_s, p50_ms, p95_ms, p99_ms and availability of a load test; or
     #   duration_ms, sql_ms, queries, allocated_objects, allocated_bytes and response_bytes of one request, with the
-    #   shortest and longest duration of the middle half of its runs as middle_half_ms: [96.2, 99.0]
-    # @param body [String, nil] the response's; only a digest is stored. The order of members in JSON does not matter
+    #   shortest and longest duration of its runs as range_ms: [96.2, 99.0]
+    # @param body [String, nil] the response's; only a digest is stored. Neither the order of members in JSON nor gzip matters
+    # @raise [SystemCallError] if the disk is full; the file then stays as it was
     def add(request:, step:, conditions:, figures:, body: nil)
-      row = { request: request, step: step || "step #{of(request).size + 1}", at: Time.now.utc.iso8601, conditions: conditions,
-              **figures.slice(*COLUMNS.keys, :response_bytes, :middle_half_ms),
+      row = { request: request, step: step ? utf8(step) : "step #{of(request).size + 1}",
+              at: Time.now.utc.iso8601, conditions: conditions,
+              **figures.slice(*COLUMNS.keys, :response_bytes, :range_ms),
               content: (Digest::SHA256.hexdigest(normal(body)) if body) }.compact
-      File.open(@path, "a") do |file|
-        file.flock(File::LOCK_EX)
-        file.write("#{JSON.generate(row)}\n")
-      end
+      append("#{JSON.generate(row)}\n")
       @rows << row
     end
 
@@ -67,21 +68,54 @@ module Castellan
 
     private
 
+    def read
+      raise Error, "#{@path} is not a file; name one for the ledger, such as ledger.jsonl" unless File.file?(@path)
+
+      File.foreach(@path, encoding: "UTF-8").with_index(1).map { |line, number| parsed(line, number) }
+    end
+
+    # Ends the last line first, because editors and merges may have left it without a newline.
+    def append(line)
+      File.open(@path, "a+b") do |file|
+        file.flock(File::LOCK_EX)
+        size = file.size
+        file.sync = true
+        file.write(size.zero? || file.pread(1, size - 1) == "\n" ? line : "\n#{line}")
+      rescue SystemCallError
+        file.truncate(size) if size
+        raise
+      end
+    end
+
+    # In the locale C, the arguments of a command are UTF-8 that Ruby marks as US-ASCII.
+    def utf8(text)
+      marked = text.dup.force_encoding(Encoding::UTF_8)
+      marked.valid_encoding? ? marked : text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace)
+    end
+
     def of(request) = @rows.select { |row| row[:request] == request }
 
     def parsed(line, number)
       row = JSON.parse(line, symbolize_names: true)
       return row if row.is_a?(Hash) && row.values_at(:request, :step, :conditions).all?(String) &&
-                    [*row.values_at(*COLUMNS.keys, :response_bytes), *row[:middle_half_ms]].compact.all?(Numeric)
+                    [*row.values_at(*COLUMNS.keys, :response_bytes), *row[:range_ms]].compact.all?(Numeric)
 
       raise Error, "#{@path}:#{number} is not a step of a ledger; give another file, or delete the line"
-    rescue JSON::ParserError, EncodingError
+    rescue JSON::ParserError, ::EncodingError
       raise Error, "#{@path}:#{number} is not JSON, so this is no ledger; give another file, or delete the line"
     end
 
     def normal(body)
-      JSON.generate(sorted(JSON.parse(body, max_nesting: false)), max_nesting: false)
-    rescue JSON::JSONError, EncodingError
+      body = unpacked(body)
+      JSON.generate(sorted(JSON.parse(body)))
+    rescue JSON::JSONError, ::EncodingError
+      body
+    end
+
+    # The header of gzip has the time.
+    def unpacked(body)
+      body.b.start_with?("\x1F\x8B".b) ? Zlib.gunzip(body) : body
+    rescue Zlib::Error
       body
     end
 
@@ -97,6 +131,7 @@ module Castellan
       columns = COLUMNS.select { |field, _| rows.any? { |row| row[field] } }
       lines = [["step", "compared", *columns.each_value.map(&:first), "response"]] +
               rows.each_with_index.map { |row, index| cells(row, (rows[index - 1] if index.positive?), columns) }
+      lines.each(&:pop) if lines.drop(1).all? { |line| line.last.empty? }
       widths = lines.transpose.map { |column| [3, *column.map(&:size)].max }
       lines.map! { |line| line.each_with_index.map { |text, index| index.zero? ? text.ljust(widths[index]) : text.rjust(widths[index]) } }
       lines.insert(1, widths.each_with_index.map { |width, index| index.zero? ? "-" * width : "#{"-" * (width - 1)}:" })
@@ -126,9 +161,9 @@ module Castellan
     end
 
     def same?(factor, row, before)
-      return true if factor.between?(1 / SAME, SAME)
+      return true if factor.between?(2 - SAME, SAME)
 
-      mine, theirs = row[:middle_half_ms], before[:middle_half_ms]
+      mine, theirs = row[:range_ms], before[:range_ms]
       mine&.size == 2 && theirs&.size == 2 && mine.first <= theirs.last && theirs.first <= mine.last
     end
 

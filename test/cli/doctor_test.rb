@@ -3,6 +3,7 @@
 require "test_helper"
 require "support/own_databases"
 require "castellan/cli"
+require "open3"
 require "stringio"
 
 # The arguments of `castellan doctor`, in this process; test/doctor runs it on applications.
@@ -79,6 +80,16 @@ class DoctorCommandTest < Minitest::Test
         assert_includes out, "GET / → 200"
         assert_equal "1 3 x.example", File.read(File.join(dir, "1.body"))
       end
+    end
+  end
+
+  def test_bodies_go_to_their_folder_if_the_application_changes_its_own
+    Dir.mktmpdir do |dir|
+      File.write(File.join(dir, "moving.ru"), 'run ->(_env) { Dir.chdir("/") && [200, {}, ["ok"]] }')
+      exe = [Gem.ruby, "-I", File.expand_path("../../lib", __dir__), File.expand_path("../../exe/castellan", __dir__)]
+      _, err, status = Open3.capture3(*exe, "doctor", "moving.ru", "--get", "/", "--no-memory", "--bodies", "bodies", chdir: dir)
+      assert status.success?, err
+      assert_equal "ok", File.read(File.join(dir, "bodies/1.body"))
     end
   end
 

@@ -35,6 +35,8 @@ class CLILoadTest < Minitest::Test
         %w[models rows].each { |step| @last = load(url, "-c", "1", "-r", "2", "--ledger", ledger, "--step", step) }
         assert_includes @last.out, "\n## GET #{server.url}\n\n| step "
         assert_match(%r{^\| step +\| compared \| +req/s .*\n.*\n\| models +\| +\|.*\n\| rows +\|}, @last.out)
+        without = load(url, "-c", "1", "-r", "2", "--no-keep-alive", "--ledger", ledger)
+        assert_match(/^\| step 3 +\| not comparable \|/, without.out)
       end
     end
   end

@@ -12,7 +12,7 @@ class DiagnosisTest < Minitest::Test
   Doctor = Castellan::Doctor
 
   # An examination with given values.
-  Made = Struct.new(:request, :measurement, :runs, :middle_half_ns, :findings, :left_out, keyword_init: true)
+  Made = Struct.new(:request, :measurement, :runs, :range_ns, :findings, :left_out, keyword_init: true)
 
   def test_findings_with_one_fix_are_one_group_and_the_longest_is_first
     report = report_of(finding(fix: "add x", fingerprint: "select a", total_ns: 2_000_000),
@@ -174,7 +174,7 @@ class DiagnosisTest < Minitest::Test
     measurement = Castellan::Measurement.new(duration_ns: 7_795_400_000, sql_ns: 373_000_000, queries: 1_139, cached_queries: 0,
                                              allocated_objects: 744_989, allocated_bytes: 60_000_000, retained_objects: 1,
                                              retained_bytes: 120, response_bytes: 1_000, status: 200, **measured)
-    Made.new(request: request, measurement: measurement, runs: 3, middle_half_ns: [], findings: findings, left_out: left_out)
+    Made.new(request: request, measurement: measurement, runs: 3, range_ns: [], findings: findings, left_out: left_out)
   end
 
   def report_of(*findings) = Doctor::Diagnosis.new(made(findings), rows: { "users" => 1000 }).to_s

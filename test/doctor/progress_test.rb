@@ -41,6 +41,16 @@ class ProgressTest < Minitest::Test
     end)
   RUBY
 
+  def setup
+    super
+    @dir = Dir.mktmpdir
+  end
+
+  def teardown
+    FileUtils.rm_rf(@dir)
+    super
+  end
+
   def test_each_slow_step_is_one_line_where_there_is_no_terminal
     with_app({ "config.ru" => SLOW }) do |app|
       run = app.doctor("--get", "/slow", "--runs", "1", "--no-memory", "--json")
@@ -64,9 +74,11 @@ class ProgressTest < Minitest::Test
 
   def test_a_limit_interrupts_a_request_and_reports_the_figures_so_far
     { 3 => "(the profiled run)", 4 => "(one warm run)", 5 => "(the median of 2 warm runs)" }.each do |number, measured|
-      status, out, err = doctor(number == 4 ? RESCUING : HANGING, "--get", "/?#{number}", "--no-memory", "--limit", "5")
+      ledger = File.join(@dir, "#{number}.jsonl")
+      status, out, err = doctor(number == 4 ? RESCUING : HANGING, "--get", "/?#{number}", "--no-memory", "--limit", "5", "--ledger", ledger)
       assert_equal 0, status, err
       assert_includes out, measured
+      assert_equal number == 3, JSON.parse(File.read(ledger))["conditions"].end_with?(", the profiled run"), "compared with measured runs"
       assert_match(/^  INCOMPLETE: the limit of 5\.0 s was reached \(--limit\); left out: measured run \d of at most 5/, out)
     end
   end

@@ -66,6 +66,13 @@ class RefusalsTest < Minitest::Test
     end
   end
 
+  def test_the_line_of_a_rackup_file_is_named_below_those_of_gems
+    rackup = "require 'rack'\nrun ->(_env) { Rack::Utils.parse_nested_query('a=1&a[b]=2') }\n"
+    with_app({ "config.ru" => rackup }) do |app|
+      assert_match(/^castellan doctor: GET .*ParameterTypeError: .*\n    from config\.ru:2:/, app.doctor("--get", "/").err)
+    end
+  end
+
   def test_following_the_advice_works
     with_app({ "config.ru" => ANSWERS }) do |app|
       assert_equal 0, app.doctor("--get", "/secure", "-H", "X-Forwarded-Proto: https").status

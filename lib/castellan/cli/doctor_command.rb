@@ -17,7 +17,7 @@ module Castellan
 
       private
 
-      def interrupted = "interrupted; nothing was kept, all transactions are rolled back"
+      def interrupted = "interrupted; all transactions are rolled back"
 
       def run(file = nil, *others)
         raise WrongArguments, "needless argument: #{others.join(" ")}" if others.any?
@@ -54,7 +54,9 @@ module Castellan
         options.on("--no-memory", "skip the run that counts allocated bytes, which is slow") { @options[:memory] = false }
         options.on("--no-try", "skip the runs that try each fix") { @options[:try] = false }
         options.on("--json", "one JSON object per request, one line each") { @options[:json] = true }
-        options.on("--bodies DIR", "write each response's body there, as 1.body, 2.body …") { |dir| @options[:bodies] = dir }
+        options.on("--bodies DIR", "write each response's body there, as 1.body, 2.body …") do |dir|
+          @options[:bodies] = File.expand_path(dir)
+        end
         ledger_options(options)
       end
 
@@ -134,7 +136,8 @@ module Castellan
 
       def note(application, examination, diagnosis)
         request = examination.request.to_s
-        conditions = [ruby, @options[:environment], ("code is reloaded" if application.reloading?)].compact.join(", ")
+        conditions = [ruby, @options[:environment], ("code is reloaded" if application.reloading?),
+                      ("the profiled run" if examination.runs.zero?)].compact.join(", ")
         ledger.add(request: request, step: @step, conditions: conditions, figures: diagnosis.to_h.transform_keys(&:to_sym),
                    body: examination.body)
         @output.puts("", ledger.to_s(request)) unless @options[:json]

@@ -46,7 +46,9 @@ module Castellan
 
       def note(result)
         request = "#{@options.fetch(:http_method, "GET")} #{PublicUrl.of(result.url)}"
-        ledger.add(request: request, step: @step, conditions: Figures.counted(result.clients, "client"), figures: result.to_h)
+        keep_alive = "keep-alive off" if @options[:keep_alive] == false
+        conditions = [Figures.counted(result.clients, "client"), keep_alive].compact.join(", ")
+        ledger.add(request: request, step: @step, conditions: conditions, figures: result.to_h)
         @out.puts("", ledger.to_s(request)) unless @json
       end
 

@@ -37,7 +37,7 @@ module Castellan
         figures = { "duration_ms" => Figures.milliseconds(@measurement.duration_ns),
                     "sql_ms" => Figures.milliseconds(@measurement.sql_ns), **FIGURES.to_h { |name| [name.to_s, @measurement[name]] } }
         figures.merge("request" => @examination.request.to_s, "comparable" => @comparable, "runs" => @examination.runs,
-                      "middle_half_ms" => @examination.middle_half_ns.map { |ns| Figures.milliseconds(ns) },
+                      "range_ms" => @examination.range_ns.map { |ns| Figures.milliseconds(ns) },
                       "left_out" => @examination.left_out, "tables" => @rows,
                       "findings" => @examination.findings.map { |finding| with_trial(finding) },
                       "together" => @trials[:together]&.to_h, "next_step" => next_step)

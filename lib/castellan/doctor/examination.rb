@@ -29,12 +29,12 @@ module Castellan
       # @return [RackRequest]
       # @return [Measurement]
       # @return [Integer] the number of measured runs; 0 if there was only time for the profiled run
-      # @return [Array<Integer>] the shortest and longest duration of the middle half of the runs, in nanoseconds; empty without runs
+      # @return [Array<Integer>] the shortest and longest duration of the measured runs, in nanoseconds; empty without runs
       # @return [Array<Finding>]
       # @return [Profile::Result] of one run
       # @return [String] the body of the response
       # @return [String, nil] the step that was left out at the limit of {Progress}
-      attr_reader :request, :measurement, :runs, :middle_half_ns, :findings, :profile, :body, :left_out
+      attr_reader :request, :measurement, :runs, :range_ns, :findings, :profile, :body, :left_out
 
       # @param runs [Integer] the maximum number of measured runs
       # @param memory [Boolean] whether to count memory, which takes several times as long as the request
@@ -100,12 +100,12 @@ module Castellan
       def measured
         runs = measured_runs
         @runs = runs.size
-        @middle_half_ns = []
+        @range_ns = []
         return of_profile if runs.empty?
 
         sorted = runs.sort_by(&:duration_ns)
         median = sorted[(runs.size - 1) / 2]
-        @middle_half_ns = sorted.values_at((runs.size - 1) / 4, -1 - ((runs.size - 1) / 4)).map(&:duration_ns)
+        @range_ns = sorted.values_at(0, -1).map(&:duration_ns)
         return median unless @memory && median.duration_ns < SLOWEST_WITH_MEMORY_NS
 
         Measurement.new(**median.to_h, **(step("counting memory") { Memory.of { Sandbox.rolled_back { respond } } } || {}))

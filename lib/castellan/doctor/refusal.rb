@@ -28,9 +28,14 @@ module Castellan
       # @return [String] the class, the beginning of the message, and the first lines in the application
       def self.error(error)
         lines = error.backtrace.to_a.reject { |line| line.start_with?(*OWN) }
-        own = lines.select { |line| line.start_with?("#{Dir.pwd}/") && !line.include?("/vendor/") }
+        own = lines.select { |line| own?(line) }
         places = (own.any? ? own : lines).first(3).map { |line| "\n    from #{line.delete_prefix("#{Dir.pwd}/")}" }
         "#{error.class}: #{error.message.to_s.scrub.lines.first(12).join.strip}#{places.join}"
+      end
+
+      # The lines of a rackup file have its path as it was passed to Rack, such as config.ru.
+      private_class_method def self.own?(line)
+        (line.start_with?("#{Dir.pwd}/") || !line.start_with?("/", "<", "(")) && !line.include?("/vendor/")
       end
 
       def initialize(answer, request)
