@@ -27,7 +27,7 @@ module ControllerContract
 
   def test_a_document_is_rendered_with_the_media_type_and_validators
     response = get(:index)
-    assert_equal [200, JSON_API, "accept"], [response.status, response["content-type"], response["vary"].downcase]
+    assert_equal [200, JSON_API, "accept"], [response.status, response["content-type"], vary(response)]
     assert_equal %w[1 2 3], JSON.parse(response.body)["data"].map { |post| post["id"] }.sort
     assert_includes response["cache-control"], "private"
     again = get(:index, "HTTP_IF_NONE_MATCH" => response["etag"])
@@ -120,7 +120,7 @@ module ControllerContract
         plain = get(action)
         2.times do
           response = get(action, "HTTP_ACCEPT_ENCODING" => "gzip")
-          assert_equal ["gzip", "accept, accept-encoding"], [response["content-encoding"], response["vary"].downcase], action
+          assert_equal ["gzip", "accept, accept-encoding"], [response["content-encoding"], vary(response)], action
           assert_equal plain.body, Zlib.gunzip(response.body.b), action
         end
         assert_nil get(action, "HTTP_ACCEPT_ENCODING" => "gzip;q=0, zip")["content-encoding"]
@@ -140,10 +140,10 @@ module ControllerContract
   end
 
   def test_a_vary_field_of_the_application_stays
-    assert_equal "origin, accept", get(:kept, "HTTP_ORIGIN" => "https://example.com")["vary"].downcase
+    assert_equal "origin, accept", vary(get(:kept, "HTTP_ORIGIN" => "https://example.com"))
     keeping do
       %i[kept kept_json].each do |action|
-        assert_equal "origin, accept, accept-encoding", get(action, "HTTP_ORIGIN" => "https://example.com")["vary"].downcase
+        assert_equal "origin, accept, accept-encoding", vary(get(action, "HTTP_ORIGIN" => "https://example.com"))
       end
     end
   end
@@ -170,6 +170,9 @@ module ControllerContract
     app = controller.action(action)
     Rack::MockResponse[*(env["HTTP_ACCEPT_ENCODING"] ? Rack::Deflater.new(app) : app).call(env)]
   end
+
+  # Without the field that newer Rails, such as 8.0.5.2, adds to each rendered response.
+  def vary(response) = response["vary"].downcase.delete_suffix(", x-requested-with")
 
   def sorted(field) = field.split(", ").sort.join(", ")
 

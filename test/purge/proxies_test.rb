@@ -101,6 +101,24 @@ class PurgeProxiesTest < Minitest::Test
     end
   end
 
+  # As Rails 8.0.5.2 does it.
+  def test_nginx_stores_a_purged_document_that_varies_by_x_requested_with_for_requests_without_it
+    serve(->(fields) { fields["vary"] += ", X-Requested-With" }) do |port|
+      with_proxy("nginx", port) do |url|
+        @purge = Castellan::Purge.new(@journal.source, [Castellan::Purge::Refresh.new(url)], again_after: nil)
+        @purge.install(@tag)
+        ask = ->(fields = {}) { 2.times.map { get("#{url}/tags/3", fields).body } + drained }
+        assert_equal ["/tags/3"], ask.call.drop(2)
+        assert_equal ["/tags/3"] * 2, ask.call("x-requested-with" => "XMLHttpRequest").drop(2)
+        assert_empty ask.call.drop(2)
+        @journal.run(RENAME)
+        @purge.call
+        drained
+        [{}, { "x-requested-with" => "a:b" }].each { |fields| ask.call(fields).first(2).each { |text| assert_includes text, %("web") } }
+      end
+    end
+  end
+
   def test_only_a_purger_removes_a_document_from_nginx_and_haproxy
     accept = { "accept" => "application/vnd.api+json" }
     serve do |port|
