@@ -100,7 +100,8 @@ class LedgerTest < Minitest::Test
     add("caf\xE9".dup.force_encoding(Encoding::ISO_8859_1), { duration_ms: 1.0 })
     add("caf\xE9", { duration_ms: 1.0 })
     read = "print Castellan::Ledger.new(ARGV[0])"
-    in_c = IO.popen({ "LC_ALL" => "C" }, [Gem.ruby, "-w", "-Ilib", "-rcastellan/ledger", "-e", read, @file], &:read)
+    ruby = [Gem.ruby, "-w", "-I#{File.join(ROOT, "lib")}", "-rcastellan/ledger"]
+    in_c = IO.popen({ "LC_ALL" => "C" }, [*ruby, "-e", read, @file], &:read)
     assert_equal ["préload", "café", "caf\uFFFD"], in_c.force_encoding("UTF-8").scan(/^\| (\S+) +\| .* 1\.00 \|/).flatten
   end
 
@@ -124,6 +125,27 @@ class LedgerTest < Minitest::Test
       assert_includes error.message, "#{@file}:#{said}"
       assert_equal content.b, File.binread(@file)
     end
+  end
+
+  def test_empty_lines_and_a_byte_order_mark_are_left_alone
+    add("one", { duration_ms: 1.0 })
+    File.write(@file, "\uFEFF#{File.read(@file)}\r\n\n")
+    add("two", { duration_ms: 1.0 })
+    assert_equal %w[one two], text.scan(/^\| (one|two) /).flatten
+  end
+
+  def test_a_figure_that_could_not_be_read_is_refused
+    [{ duration_ms: 812r }, { duration_ms: Float::NAN }, { range_ms: 5.0 }].each do |figures|
+      error = assert_raises(Castellan::Ledger::Error) { add("x", figures) }
+      assert_includes error.message, "figures: must be Integers or finite Floats, got {"
+    end
+    refute File.exist?(@file)
+  end
+
+  def test_an_unnamed_step_counts_those_of_other_processes
+    ledgers = Array.new(2) { Castellan::Ledger.new(@file) }
+    ledgers.each { |ledger| ledger.add(request: "GET /", step: nil, conditions: "", figures: { duration_ms: 1.0 }) }
+    assert_equal ["step 1", "step 2"], ledgers.last.to_s.scan(/^\| (step \d)/).flatten
   end
 
   def test_a_folder_that_does_not_exist_is_noticed_before_anything_is_measured

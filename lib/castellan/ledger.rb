@@ -46,14 +46,15 @@ module Castellan
     #   duration_ms, sql_ms, queries, allocated_objects, allocated_bytes and response_bytes of one request, with the
     #   shortest and longest duration of its runs as range_ms: [96.2, 99.0]
     # @param body [String, nil] the response's; only a digest is stored. Neither the order of members in JSON nor gzip matters
+    # @raise [Error] if a figure is not an Integer or a finite Float
     # @raise [SystemCallError] if the disk is full; the file then stays as it was
     def add(request:, step:, conditions:, figures:, body: nil)
-      row = { request: request, step: step ? utf8(step) : "step #{of(request).size + 1}",
-              at: Time.now.utc.iso8601, conditions: conditions,
+      row = { request: utf8(request), step: step && utf8(step), at: Time.now.utc.iso8601, conditions: utf8(conditions),
               **figures.slice(*COLUMNS.keys, :response_bytes, :range_ms),
               content: (Digest::SHA256.hexdigest(normal(body)) if body) }.compact
-      append("#{JSON.generate(row)}\n")
-      @rows << row
+      raise Error, "figures: must be Integers or finite Floats, got #{figures.inspect}" unless figures?(row)
+
+      append(row)
     end
 
     # @return [Boolean] whether the ledger has no steps
@@ -62,7 +63,7 @@ module Castellan
     # @param requests [Array<String>] those to show; all if empty
     # @return [String] a Markdown table for each request, and below it the last step compared with the first
     def to_s(*requests)
-      requests = @rows.map { |row| row[:request] }.uniq if requests.empty?
+      requests = requests.empty? ? @rows.map { |row| row[:request] }.uniq : requests.map { |request| utf8(request) }
       requests.map { |request| ["## #{cell(request)}", "", *table(of(request)), *summary(of(request))].join("\n") }.join("\n\n")
     end
 
@@ -71,16 +72,25 @@ module Castellan
     def read
       raise Error, "#{@path} is not a file; name one for the ledger, such as ledger.jsonl" unless File.file?(@path)
 
-      File.foreach(@path, encoding: "UTF-8").with_index(1).map { |line, number| parsed(line, number) }
+      rows_of(File.read(@path, encoding: "BOM|UTF-8"))
     end
 
-    # Ends the last line first, because editors and merges may have left it without a newline.
-    def append(line)
-      File.open(@path, "a+b") do |file|
+    def rows_of(text)
+      text.each_line.with_index(1).filter_map { |line, number| parsed(line, number) unless line.b.strip.empty? }
+    end
+
+    # Reads the steps again, because another process may have added one. Ends the last line first, because editors and
+    # merges may have left it without a newline.
+    def append(row)
+      File.open(@path, "a+", encoding: "UTF-8") do |file|
         file.flock(File::LOCK_EX)
         size = file.size
+        text = file.read.delete_prefix("\uFEFF")
+        @rows = rows_of(text)
+        row = { **row, step: "step #{of(row[:request]).size + 1}" } unless row[:step]
         file.sync = true
-        file.write(size.zero? || file.pread(1, size - 1) == "\n" ? line : "\n#{line}")
+        file.write("#{"\n" unless text.empty? || text.end_with?("\n")}#{JSON.generate(row)}\n")
+        @rows << row
       rescue SystemCallError
         file.truncate(size) if size
         raise
@@ -97,12 +107,16 @@ module Castellan
 
     def parsed(line, number)
       row = JSON.parse(line, symbolize_names: true)
-      return row if row.is_a?(Hash) && row.values_at(:request, :step, :conditions).all?(String) &&
-                    [*row.values_at(*COLUMNS.keys, :response_bytes), *row[:range_ms]].compact.all?(Numeric)
+      return row if row.is_a?(Hash) && row.values_at(:request, :step, :conditions).all?(String) && figures?(row)
 
       raise Error, "#{@path}:#{number} is not a step of a ledger; give another file, or delete the line"
     rescue JSON::ParserError, ::EncodingError
       raise Error, "#{@path}:#{number} is not JSON, so this is no ledger; give another file, or delete the line"
+    end
+
+    def figures?(row)
+      figures = [*row.values_at(*COLUMNS.keys, :response_bytes).compact, *row[:range_ms]]
+      figures.all? { |figure| figure.is_a?(Integer) || (figure.is_a?(Float) && figure.finite?) } && (row[:range_ms] || []).is_a?(Array)
     end
 
     def normal(body)

@@ -2,6 +2,7 @@
 
 require_relative "document"
 require_relative "recording"
+require_relative "option_check"
 
 module Castellan
   # Compares documents rendered from rows with the same documents from models.

@@ -111,7 +111,8 @@ class DoctorCommandTest < Minitest::Test
   end
 
   def test_a_ledger_that_cannot_be_used_is_named_before_the_application_boots
-    { ["--step", "x", "--get", "/"] => [2, "--step x: also name the ledger, such as --ledger ledger.jsonl"],
+    { ["--step", "x", "--ledger", "x.jsonl", "--check", "/"] => [2, "--step x: name a request to measure, such as --get /users"],
+      ["--step", "x", "--get", "/"] => [2, "--step x: also name the ledger, such as --ledger ledger.jsonl"],
       ["--get", "/", "--ledger", __FILE__] => [1, "doctor_test.rb:1 is not JSON, so this is no ledger"],
       ["--ledger", "#{__FILE__}.jsonl"] => [1, "has no steps; name a request"],
       ["--get", "/", "--ledger", File.join(__FILE__, "ledger")] => [1, "doctor_test.rb"] }.each do |arguments, (status, said)|

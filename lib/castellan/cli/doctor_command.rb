@@ -23,6 +23,7 @@ module Castellan
         raise WrongArguments, "needless argument: #{others.join(" ")}" if others.any?
         raise WrongArguments, "--runs #{@options[:runs]}: at least 1" unless @options[:runs].positive?
         raise WrongArguments, "--limit #{@options[:limit]}: more than 0 seconds" unless @options[:limit].positive?
+        raise WrongArguments, "--step #{@step}: name a request to measure, such as --get /users" if @step && !measures?
         return show_ledger if ledger && @targets.empty? && @commands.empty?
         raise WrongArguments, "name a request: castellan doctor --get /users" if @targets.empty? && @commands.empty?
         raise Castellan::Error, "CASTELLAN=off is set, so no query would be seen; unset it" if Castellan.off?
@@ -33,6 +34,8 @@ module Castellan
         examine(file, requests)
         0
       end
+
+      def measures? = @commands.any? || @targets.any?(&:last)
 
       def show_ledger
         raise Castellan::Error, "#{@ledger_file} has no steps; name a request: castellan doctor --get /users" if ledger.empty?

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "../load_test"
-require_relative "../public_url"
 
 module Castellan
   module CLI
@@ -45,7 +44,7 @@ module Castellan
       end
 
       def note(result)
-        request = "#{@options.fetch(:http_method, "GET")} #{PublicUrl.of(result.url)}"
+        request = "#{@options.fetch(:http_method, "GET")} #{result.url.sub(%r{(?<=://)[^/?#]*@}, "")}"
         keep_alive = "keep-alive off" if @options[:keep_alive] == false
         conditions = [Figures.counted(result.clients, "client"), keep_alive].compact.join(", ")
         ledger.add(request: request, step: @step, conditions: conditions, figures: result.to_h)

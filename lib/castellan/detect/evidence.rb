@@ -60,7 +60,7 @@ module Castellan
       def initialize(share = 1, requests: REQUESTS)
         @share = Float(share || 0, exception: false)
         @requests = Integer(requests)
-        OptionCheck.check(self.class, :evidence, share, "a share from 0 to 1, or false", 0.1) { @share&.between?(0, 1) }
+        OptionCheck.check(self.class, :evidence, share, "a share from 0 to 1, or false", 0.1) { @share&.finite? && @share.between?(0, 1) }
         raise ConfigurationError, "requests: must be 2 or more, because one proves nothing; got #{@requests}" if @requests < 2
 
         @entries = BoundedCache.new(limit: 2 * MOST)

@@ -117,12 +117,12 @@ module Castellan
         @report&.call(finding, endpoint)
       end
 
-      # @return [Integer, nil] the number of findings that were suppressed in the previous minute; nil to
-      #   suppress this one
       def number(name, value, type, example)
         OptionCheck.check(self.class, name, value, type, example) { OptionCheck.number?(value) && yield }
       end
 
+      # @return [Integer, nil] the number of findings that were suppressed in the previous minute; nil to
+      #   suppress this one
       def rate
         now = Clock.monotonic_ns
         held = @held

@@ -35,7 +35,7 @@ module Castellan
 
       # The lines of a rackup file have its path as it was passed to Rack, such as config.ru.
       private_class_method def self.own?(line)
-        (line.start_with?("#{Dir.pwd}/") || !line.start_with?("/", "<", "(")) && !line.include?("/vendor/")
+        (line.start_with?("#{Dir.pwd}/") || !(line.start_with?("<", "(") || File.absolute_path?(line))) && !line.match?(%r{(?:\A|/)vendor/})
       end
 
       def initialize(answer, request)

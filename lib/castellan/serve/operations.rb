@@ -125,7 +125,7 @@ module Castellan
         # Refuses data: the client has probably left the relationship out, and would delete the owner of its members.
         # Later operations cannot name the record by its lid.
         def remove(writer, target, operation, pointer)
-          if operation["data"] && (operation["ref"] || operation["href"])
+          if !operation["data"].nil? && (operation["ref"] || operation["href"])
             refuse("#{pointer}/data", "remove without a relationship deletes the resource and takes no data")
           end
           record = record(writer, target, pointer)

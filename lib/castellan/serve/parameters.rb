@@ -78,7 +78,8 @@ module Castellan
         return unless repeated
 
         name = Plan::Parameter.shown(repeated.first)
-        Plan::Parameter.refuse(name, "#{name} may be written only once; divide several values by commas")
+        lists = "; divide several values by commas" if name.match?(/\A(?:include|fields|sort|filter)\b/)
+        Plan::Parameter.refuse(name, "#{name} may be written only once#{lists}")
       end
       private_class_method :refuse_repeated
 

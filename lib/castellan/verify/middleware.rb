@@ -17,10 +17,9 @@ module Castellan
       def initialize(app, rate:, report:, random: Random)
         @app = app
         @rate = Float(rate, exception: false)
-        raise ConfigurationError, "#{self.class} rate: must be from 0 to 1, got #{rate.inspect}" unless @rate&.between?(0, 1)
-
+        OptionCheck.check(self.class, :rate, rate, "a share from 0 to 1", 0.01) { @rate&.finite? && @rate.between?(0, 1) }
         unless report.respond_to?(:call)
-          raise ConfigurationError, "#{self.class} report: must respond to call, got #{report.inspect}; write for example " \
+          raise ConfigurationError, "#{self.class} report: must respond to call, got #{OptionCheck.shown(report)}; write for example " \
                                     "report: ->(difference) { Rails.logger.warn(difference.to_s) }"
         end
 
