@@ -5,7 +5,7 @@ require "castellan/ledger"
 require "stringio"
 
 # The ledger of an application's own steps; test/ledger has the one of the demo.
-class LedgerTest < Minitest::Test
+class LedgerFileTest < Minitest::Test
   def setup
     @dir = Dir.mktmpdir
     @file = File.join(@dir, "ledger.jsonl")
