@@ -45,7 +45,7 @@ module Castellan
       @exact = versions.is_a?(Versions::NotifiedVersions) ? versions.exact : versions
       @of_one_database = versions.respond_to?(:of?)
       @revision = Revision.new(revision)
-      store = Store::FailSafe.new(Store.for(store, "Castellan.keep store:"), log: OptionCheck.log("Castellan.keep", log))
+      store = Store::FailSafe.new(store, log: OptionCheck.log("Castellan.keep", log), name: "Castellan.keep store:")
       @memory = store.memory
       @layer = Cache::DocumentLayer.new(store: store)
       @forms = Cache::DocumentLayer.new(store: store, name: :form)

@@ -79,8 +79,8 @@ module Castellan
         name.is_a?(String) && name.b.match?(NAME)
       end
       OptionCheck.log(self.class, log)
-      store = Store.for(store || default_store, "Castellan::RateLimit store:")
-      @store = Store::FailSafe.new(store, log: log, effect: "requests are not counted")
+      @store = Store::FailSafe.new(store || default_store, log: log, effect: "requests are not counted",
+                                                           name: "Castellan::RateLimit store:")
       @name = "castellan #{name}"
       @policy = %("#{name}";q=#{limit};w=#{period})
       @label = %("#{name}")

@@ -57,7 +57,7 @@ module Castellan
       # @param log [#call, nil] called with one line per outage
       # @param clock [#now]
       def initialize(store, log: nil, clock: Clock)
-        @store = Store::FailSafe.new(store, log: log)
+        @store = Store::FailSafe.new(store, log: log, name: "Castellan::HTTPCache store:")
         @shared = !store.is_a?(Store::MemoryStore) # also one without leases, such as Solid Cache
         @clock = clock
         @lost = LostInvalidations.new(@store, clock: clock)

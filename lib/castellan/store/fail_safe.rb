@@ -28,8 +28,10 @@ module Castellan
       # @param store [Object] see {Store.for}
       # @param log [#call, nil] called with a line; default standard error
       # @param effect [String] what a failure causes, for that line
-      def initialize(store, log: nil, effect: "the cache is skipped")
-        @store = Store.for(store)
+      # @param name [String] of the option, for errors
+      # @raise [ConfigurationError] if it is not a store
+      def initialize(store, log: nil, effect: "the cache is skipped", name: "store:")
+        @store = Store.for(store, name)
         @near = @store.near if @store.is_a?(TieredStore)
         @memory = [@store, @near].grep(MemoryStore).first
         @log = log || ->(line) { warn(line) }
