@@ -102,20 +102,10 @@ class PurgeProxiesTest < Minitest::Test
   end
 
   # As Rails 8.0.5.2 does it.
-  def test_nginx_stores_a_purged_document_that_varies_by_x_requested_with_for_requests_without_it
-    serve(->(fields) { fields["vary"] += ", X-Requested-With" }) do |port|
-      with_proxy("nginx", port) do |url|
-        @purge = Castellan::Purge.new(@journal.source, [Castellan::Purge::Refresh.new(url)], again_after: nil)
-        @purge.install(@tag)
-        ask = ->(fields = {}) { 2.times.map { get("#{url}/tags/3", fields).body } + drained }
-        assert_equal ["/tags/3"], ask.call.drop(2)
-        assert_equal ["/tags/3"] * 2, ask.call("x-requested-with" => "XMLHttpRequest").drop(2)
-        assert_empty ask.call.drop(2)
-        @journal.run(RENAME)
-        @purge.call
-        drained
-        [{}, { "x-requested-with" => "a:b" }].each { |fields| ask.call(fields).first(2).each { |text| assert_includes text, %("web") } }
-      end
+  def test_nginx_and_haproxy_store_a_purged_document_that_varies_by_x_requested_with_for_requests_without_it
+    %w[nginx haproxy].each do |kind|
+      @journal.fill
+      serve(->(fields) { fields["vary"] += ", X-Requested-With" }) { |port| check_requested_with(kind, port) }
     end
   end
 
@@ -242,6 +232,23 @@ class PurgeProxiesTest < Minitest::Test
   end
 
   private
+
+  def check_requested_with(kind, port)
+    with_proxy(kind, port) do |url|
+      @purge = Castellan::Purge.new(@journal.source, [Castellan::Purge::Refresh.new(url)], again_after: nil)
+      @purge.install(@tag)
+      ask = ->(fields = {}) { 2.times.map { get("#{url}/tags/3", fields).body } + drained }
+      assert_equal ["/tags/3"], ask.call.drop(2), kind
+      assert_match(/x-requested-with/i, get("#{url}/tags/3")["vary"], kind)
+      assert_equal ["/tags/3"] * 2, ask.call("x-requested-with" => "XMLHttpRequest").drop(2), kind
+      assert_empty ask.call.drop(2), kind
+      @journal.run(RENAME)
+      @purge.call
+      drained
+      [{}, { "x-requested-with" => "a:b" }].each { |fields| ask.call(fields).first(2).each { |text| assert_includes text, %("web"), kind } }
+      @purge.uninstall(@tag)
+    end
+  end
 
   def serve(middleware = ->(_fields) { true })
     @app = nil
