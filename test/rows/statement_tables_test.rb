@@ -42,6 +42,12 @@ module StatementTablesContract
     }.each { |sql, reason| assert_includes tables(sql), reason, sql }
   end
 
+  def test_like_with_a_backslash_as_escape_character_is_certain
+    assert_equal %w[users], tables(%q(SELECT id FROM users WHERE (name LIKE '%a\_''%' ESCAPE '\') AND name <> 'b'))
+    assert_includes tables(%q(SELECT id FROM users WHERE name = '\' AND name <> 'b')), "an escape string"
+    assert_includes tables(%q(SELECT id FROM users WHERE name LIKE 'a' ESCAPE '\'' FROM posts')), "an escape string"
+  end
+
   def test_statements_that_differ_in_values_only_are_analysed_once
     count = count_statements do
       5.times { |i| assert_equal %w[users], tables("SELECT id FROM users WHERE id = #{i} AND name = 'n#{i}'") }

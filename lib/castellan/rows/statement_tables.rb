@@ -226,7 +226,8 @@ module Castellan
       class Words
         QUOTED = /"(?:[^"]|"")*"|`(?:[^`]|``)*`/
         NAME = /#{QUOTED}|[a-z_[^\x00-\x7F]][\w$[^\x00-\x7F]]*/i
-        TEXT = /(#{QUOTED})|'((?:[^']|'')*)'/
+        # Sequel and Ransack write ESCAPE '\' after the pattern of LIKE.
+        TEXT = /(#{QUOTED})|(?<=ESCAPE )'\\'(?!')|'((?:[^']|'')*)'/
         NUMBER = /(?<![\w$])\d[\w.]*/
         CAST = /(''|#{NUMBER})?\s*::\s*([\w"]*)/
         # Other casts may read a string as the current time.
@@ -259,7 +260,7 @@ module Castellan
           @postgres = postgres
           strings = []
           text = sql.b.force_encoding(Encoding::UTF_8).scrub("\0")
-          bare = text.gsub(TEXT) { Regexp.last_match(1) || (strings << Regexp.last_match(2) and "''") }
+          bare = text.gsub(TEXT) { Regexp.last_match(1) || (strings << Regexp.last_match(2).to_s and "''") }
           @reason = "an open quote" if text.gsub(TEXT, "").match?(/['"`\0]/)
           @reason = uncertain(bare.gsub(QUOTED, '""'), strings) || @reason
           @skeleton = bare.gsub(/(#{QUOTED})|#{NUMBER}/) { Regexp.last_match(1) || "?" }
