@@ -241,6 +241,7 @@ class ContractTest < Minitest::Test
 
   def test_sequel_loads_where_a_trial_does
     assert_empty(%i[each single_record!].reject { |name| Sequel::Dataset.method_defined?(name) })
+    assert_empty(%i[_all post_load].reject { |name| Sequel::Dataset.private_method_defined?(name) })
     model = Class.new(Sequel::Model(Sequel.mock(keep_reference: false)[:things]))
     model.one_to_many(:parts, class: model, key: :part_id)
     assert_equal [nil, false, true], [model.dataset.send(:eager_load, [], { parts: nil }, model), model.association_reflections.frozen?,
@@ -443,7 +444,8 @@ class ContractTest < Minitest::Test
 
   def test_sequel_logs_loads_and_walks_in_these_methods
     assert Sequel::Database.method_defined?(:log_connection_yield)
-    assert Sequel::Dataset.private_method_defined?(:_all)
+    assert Sequel::Dataset.private_method_defined?(:post_load)
+    assert Sequel::Model::Associations::DatasetMethods.private_method_defined?(:post_load, false)
     assert Sequel::Model.private_method_defined?(:_load_associated_objects)
   end
 
@@ -501,6 +503,19 @@ class ContractTest < Minitest::Test
     assert_empty(methods.reject { |method| method.source_location.first.start_with?("#{library}/") })
     none = model.dataset.extension(:null_dataset).nullify
     assert_kind_of Sequel::Dataset::NullDataset, none
+  end
+
+  def test_sequel_appends_the_comment_of_this_method
+    database = Sequel.sqlite(test: false, keep_reference: false)
+    database.extension(:sql_comments)
+    dataset = database[:items].comment("one")
+    database.with_comments(request: "two") do
+      assert_kind_of Sequel::SQLComments, dataset
+      assert_equal "SELECT * FROM `items`", dataset.sql.delete_suffix(dataset.send(:_sql_comment))
+    end
+    assert_nil database[:items].send(:_sql_comment)
+  ensure
+    database.disconnect
   end
 
   def test_sequel_returns_the_server_that_a_block_reads

@@ -74,6 +74,30 @@ class TrialOnPostgresTest < Minitest::Test
     %i[Key Owner].each { |name| self.class.send(:remove_const, name) if self.class.const_defined?(name, false) }
   end
 
+  # As the gem sequel_pg does, for the datasets of PostgreSQL.
+  module FastLoads
+    def all(&block)
+      records = []
+      fetch_rows(sql) { |row| records << row_proc.call(row) }
+      post_load(records)
+      block ? records.each(&block) : records
+    end
+  end
+
+  def test_records_that_a_dataset_loads_by_a_method_of_its_own_are_counted_and_preloaded
+    self.class.const_set(:Owner, Class.new(Sequel::Model(@database[:trial_keepers])))
+    self.class.const_set(:Key, keys = Class.new(Sequel::Model(@database[:trial_room_keys].with_extend(FastLoads))))
+    keys.many_to_one(:keeper, class: Owner)
+    work = -> { Key.order(:id).all.map { |key| key.keeper.id } }
+    finding = finding_of(&work)
+    assert_equal 4, finding.parent_count
+    assert_match(/\Aadd \.eager\(:keeper\) where/, finding.fix)
+    trial = Castellan::Doctor.try(finding, &work)
+    assert_equal [true, 5, 2], [trial.accepted?, trial.before.queries, trial.after.queries], trial.to_s
+  ensure
+    %i[Key Owner].each { |name| self.class.send(:remove_const, name) if self.class.const_defined?(name, false) }
+  end
+
   def test_records_of_load_async_are_preloaded
     work = -> { RoomKey.order(:id).load_async.map { |key| key.keeper.id } }
     trial = Castellan::Doctor.try(finding_of(&work), &work)

@@ -39,8 +39,8 @@ module Castellan
         end
       end
 
-      # For Sequel::Dataset: counts the records of `all`, before eager loading. Sequel's SQLite adapter yields rows
-      # inside of the statement, so `each` measures the time of the block, which is not that of the statement.
+      # For Sequel::Dataset: counts the rows of `all`. Sequel's SQLite adapter yields rows inside of the statement, so
+      # `each` measures the time of the block, which is not that of the statement.
       module Records
         def each
           return super unless block_given? && db.database_type == :sqlite && Instrument.subscribed? && Recording.current
@@ -50,15 +50,9 @@ module Castellan
 
         private
 
-        def _all(block)
-          rows = 0
-          records = super do |list|
-            yield list
-            rows = list.size
-            SequelInstrument.loaded(self, list) if rows > 1
-          end
-          SequelInstrument.joined(self, rows, records.size) if rows > 1
-          records
+        def post_load(rows)
+          SequelInstrument.loaded(self, rows) if rows.size > 1 && !respond_to?(:model)
+          super
         end
       end
 
@@ -69,9 +63,18 @@ module Castellan
         def _load_associated_objects(reflection, *) = Recording.read(reflection[:model], reflection[:name]) { super }
       end
 
-      # For Sequel::Model::Associations::DatasetMethods: marks the statements of `eager`.
+      # For Sequel::Model::Associations::DatasetMethods: counts the records of `all` before eager loading, and marks the
+      # statements of `eager`.
       module Preloads
         private
+
+        # Also the gem sequel_pg calls it, which replaces `all`.
+        def post_load(records)
+          rows = records.size
+          SequelInstrument.loaded(self, records) if rows > 1
+          super
+          SequelInstrument.joined(self, rows, records.size) if rows > 1
+        end
 
         def eager_load(records, associations = @opts[:eager], model = self.model)
           Instrument.preload(model, associations) { super }

@@ -10,7 +10,7 @@ module Castellan
       # Like Sequel, loads associations after the records, so that the dataset itself does not change. `each`
       # reads all records first, as with the real fix.
       module SequelInjection
-        # For Sequel::Dataset.
+        # For Sequel::Dataset, and for that of PostgreSQL, where the gem sequel_pg replaces `each`.
         module Datasets
           def each(&block)
             injection = Injection.current
@@ -27,18 +27,32 @@ module Castellan
 
           private
 
+          # Without this, `each` would call `all` again.
           def _all(block)
             injection = Injection.current
-            return super unless injection
+            injection ? super { |records| injection.loading { yield records } } : super
+          end
+        end
 
-            records = SequelInjection.around(injection, self) { super(nil) { |found| yield found } }
-            block ? records.each(&block) : records
+        # For Sequel::Model::Associations::DatasetMethods.
+        module Loads
+          private
+
+          # After `all` has read the records.
+          def post_load(records)
+            injection = Injection.current or return super
+
+            SequelInjection.around(injection, self, records) { super }
           end
         end
 
         class << self
           def prepare
-            Sequel::Dataset.prepend(Datasets) if defined?(Sequel::Dataset)
+            return unless defined?(Sequel::Dataset)
+
+            Sequel::Dataset.prepend(Datasets)
+            prepend_to_postgres
+            Sequel::Model::Associations::DatasetMethods.prepend(Loads) if defined?(Sequel::Model)
           end
 
           # An eager graph has no row_proc, because it builds the records after it has read all rows.
@@ -48,14 +62,12 @@ module Castellan
             records ? injection.preloads(dataset.model) : []
           end
 
-          # Runs the block and applies the preloads to the records that it loads, unless it loads a single
-          # record.
-          # @return the result of the block
-          def around(injection, dataset)
+          # Runs the block, which loads associations eagerly, and applies the preloads to the records, unless there is
+          # only one.
+          def around(injection, dataset, records, &block)
             preloads = preloads(injection, dataset)
-            found = injection.loading { yield }
-            injection.preload(self, found, preloads) if found.size > 1
-            found
+            injection.loading(&block)
+            injection.preload(self, records, preloads) if records.size > 1
           end
 
           # @return [Array, nil] the records that a declared fix chose for the association of this dataset
@@ -97,6 +109,11 @@ module Castellan
           end
 
           private
+
+          # `freeze` of a database freezes the class of its datasets.
+          def prepend_to_postgres
+            Sequel::Postgres::Dataset.prepend(Datasets) if defined?(Sequel::Postgres::Dataset) && !Sequel::Postgres::Dataset.frozen?
+          end
 
           # Sequel expects nil for an empty tree.
           def eager(tree) = tree.transform_values { |rest| rest.empty? ? nil : eager(rest) }
