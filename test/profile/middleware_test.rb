@@ -24,6 +24,14 @@ class ProfileMiddlewareTest < Minitest::Test
     assert_match(%r{\Atest/profile/profile_world.rb:\d+:in `careless'\z}, repeated[:frames].first)
   end
 
+  # As `freeze_app` in config.ru does.
+  def test_a_frozen_middleware_profiles_and_shows_its_page
+    profiled { careless }
+    @middleware.freeze
+    assert_equal 200, get("/books").status
+    assert_equal [200, true], get("/castellan").then { |page| [page.status, page.body.include?("/books")] }
+  end
+
   def test_repeated_queries_are_a_finding_and_belong_to_it
     profiled { careless }
     get("/books")

@@ -117,7 +117,7 @@ module Castellan
       def shown(env) = guarded(env, "page of profiles failed") { page.call(env) } || BROKEN.map(&:dup)
 
       def page
-        @page ||= Page.new(store: @results, path: @path, share: (method(:share) if @authorization.token), evidence: method(:evidence))
+        Page.new(store: @results, path: @path, share: (method(:share) if @authorization.token), evidence: method(:evidence))
       end
 
       def evidence = guarded(nil, "page of profiles could not read the unused eager loads") { @evidence&.findings } || []
