@@ -167,8 +167,10 @@ module SequelKindsContract
   end
 
   # Formats a value as ActiveSupport (loaded in these tests) does, except that times of a machine in UTC are
-  # UTC.
+  # UTC, and times of day have no date.
   def plain(value)
+    return value.to_s if value.is_a?(Sequel::SQLTime)
+
     value = value.getutc if value.instance_of?(Time) && value.zone == "UTC"
     JSON.parse(defined?(ActiveSupport::JSON) ? ActiveSupport::JSON.encode(value) : Castellan::Rows::JSONValue.text(value))
   end

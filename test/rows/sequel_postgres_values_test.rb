@@ -3,12 +3,13 @@
 require "test_helper"
 require "sequel"
 require "castellan"
+require "rack/mock_request"
 require "timeout"
 
 # Values of Sequel's own classes for PostgreSQL are written as those of plain columns.
 class SequelPostgresValuesTest < Minitest::Test
   COLUMNS = { prices: "numeric[]", times: "timestamp[]", grid: "numeric[][]", days: "daterange", hours: "tsrange", sizes: "int4range",
-              costs: "numrange", gaps: "int4multirange",
+              costs: "numrange", gaps: "int4multirange", opens: "time", breaks: "time[]",
               total: "numeric(10,0)" }.freeze
 
   def setup
@@ -40,6 +41,25 @@ class SequelPostgresValuesTest < Minitest::Test
     assert_equal "[2026-01-31T12:00:00.000Z,2026-02-01T00:00:00.000Z)", written(:hours, "[2026-01-31 12:00,2026-02-01 00:00)")
     assert_equal "[1.5,2.5]", written(:costs, "[1.5,2.50]")
     assert_equal ["[1,3)", "[7,9)"], written(:gaps, "{[1,3),[7,9)}")
+  end
+
+  # Sequel adds the date of today, so the bytes of the same row would differ from day to day.
+  def test_times_of_day_are_written_without_a_date
+    assert_equal %w[12:30:00 12:30:00.500000], [written(:opens, "12:30"), written(:opens, "12:30:00.5")]
+    assert_equal ["08:00:00", nil], written(:breaks, "{08:00,NULL}")
+  end
+
+  # Sequel would write a row of NULLs.
+  def test_an_object_in_an_array_of_composite_values_is_refused
+    @database.run("CREATE TYPE visit AS (at timestamp, price numeric)")
+    @database.extension(:pg_row)
+    @database.register_row_type(:visit)
+    @database.alter_table(:offers) { add_column :visits, "visit[]" }
+    @offers.set_dataset(@database[:offers])
+    id = @offers.dataset.naked.insert(visits: Sequel.lit("'{\"(2026-01-31 12:00,12.50)\"}'"))
+    assert_equal [422, "visits cannot be an array"], patched(id, visits: [{ price: 1 }])
+    assert_equal [200, nil], patched(id, prices: [1.5])
+    assert_equal 12.5, @offers[id].visits.first[:price]
   end
 
   def test_a_numeric_without_decimals_is_written_as_sequel_returns_it
@@ -109,6 +129,20 @@ class SequelPostgresValuesTest < Minitest::Test
   end
 
   private
+
+  def patched(id, attributes)
+    offers = @offers
+    resource = Class.new(Castellan::Resource) do
+      model offers
+      type "offers"
+      writable(*attributes.keys)
+      attributes(*attributes.keys)
+    end
+    input = JSON.generate(data: { type: "offers", id: id.to_s, attributes: attributes })
+    client = Rack::MockRequest.new(Castellan.app { resource resource })
+    response = client.patch("/offers/#{id}", input: input, "CONTENT_TYPE" => "application/vnd.api+json")
+    [response.status, JSON.parse(response.body).dig("errors", 0, "detail")]
+  end
 
   def written(name, text)
     id = @offers.dataset.naked.insert(name => Sequel.lit("'#{text}'"))

@@ -395,6 +395,28 @@ class SequelRowsOnSqliteTest < Minitest::Test
     FileUtils.rm_rf(File.dirname(file)) if file
   end
 
+  # The statements and the tables of a plan are kept for other requests, whose comments differ.
+  def test_statements_do_not_have_the_comments_of_the_first_request
+    resource, database = trees { |model| model.db.extension(:sql_comments) }
+    resource.scope { |all| all.where { id < 3 }.comment("small") }
+    log = StringIO.new
+    database.loggers << Logger.new(log)
+    %w[first second].each { |name| database.with_comments(request: name) { resource.render(include: "trees") } }
+    assert_includes database.with_comments(request: "third") { resource.document(include: "trees").explain.to_s }, "tables: trees\n"
+    assert_match(/SELECT/, log.string)
+    refute_match(/request|small/, log.string)
+  ensure
+    database&.disconnect
+  end
+
+  def test_associations_of_a_model_that_changes_its_strings_are_read_as_rows
+    resource, database = trees { |model| model.plugin(:force_encoding, "UTF-8") }
+    refute_includes resource.document(include: "trees").explain.to_s, "because"
+    assert_equal({ "1" => ["2"], "2" => [] }, links(resource))
+  ensure
+    database&.disconnect
+  end
+
   def test_an_application_keeps_a_database_in_memory
     database = Sequel.sqlite
     database.create_table(:pens) { primary_key :id }
@@ -404,6 +426,29 @@ class SequelRowsOnSqliteTest < Minitest::Test
     assert_predicate database[:pens], :empty?
   ensure
     database&.disconnect
+  end
+
+  private
+
+  def trees
+    database = Sequel.sqlite(keep_reference: false)
+    database.create_table(:trees) { [primary_key(:id), Integer(:tree_id), String(:name)] }
+    [nil, 1].each { |id| database[:trees].insert(tree_id: id) }
+    model = Class.new(Sequel::Model(database[:trees])) { def self.name = "Tree" }
+    yield model
+    model.set_dataset(database[:trees])
+    model.one_to_many(:trees, class: model, key: :tree_id)
+    resource = Class.new(Castellan::Resource) do
+      model model
+      type "trees"
+      cache :exact
+      has_many :trees, resource: self
+    end
+    [resource, database]
+  end
+
+  def links(resource)
+    JSON.parse(resource.render)["data"].to_h { |one| [one["id"], one["relationships"]["trees"]["data"].map { |link| link["id"] }] }
   end
 end
 

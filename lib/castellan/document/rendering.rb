@@ -241,8 +241,7 @@ module Castellan
 
       # @return [Array<String>] SQL of the scopes that select rows, with the order of a collection
       def choosing_sql
-        scope = collection? ? paged : narrowed
-        [scope.respond_to?(:to_sql) ? scope.to_sql : scope.sql, *scopes_sql]
+        [adapter.scopes.sql(collection? ? paged : narrowed), *scopes_sql]
       end
 
       # @return [Array<String>] SQL of the associations that link to and include rows

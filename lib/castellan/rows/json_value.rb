@@ -84,7 +84,7 @@ module Castellan
         case value
         when BigDecimal then value.finite? ? value.to_s("F") : nil
         when DateTime then plain(value.to_time)
-        when Time then (value.zone == "UTC" ? value.getutc : value).xmlschema(FRACTION)
+        when Time then of_clock(value) || (value.zone == "UTC" ? value.getutc : value).xmlschema(FRACTION)
         when Date then value.iso8601
         when Hash then value.to_h { |key, inner| [key.to_s, plain(inner)] }
         when Array then value.map { |inner| plain(inner) }
@@ -99,6 +99,7 @@ module Castellan
       # An interval of pg_interval is a duration, whose seconds ActiveSupport::JSON writes.
       # @return [Object] the value itself, or what to write instead of it
       def of_sequel(value)
+        return of_clock(value) || value if value.is_a?(Time)
         return value.as_json if defined?(::ActiveSupport::Duration) && value.is_a?(::ActiveSupport::Duration)
         return value unless defined?(::Sequel::Postgres)
         return value.to_ary if value.is_a?(Delegator) && value.respond_to?(:to_ary)
@@ -107,13 +108,19 @@ module Castellan
         defined?(::Sequel::Postgres::PGRange) && value.is_a?(::Sequel::Postgres::PGRange) ? range(value) : value
       end
 
+      # The time of a column of the type `time`, to which Sequel adds the date of today.
+      # @return [String, nil] nil for other times
+      def of_clock(value)
+        value.strftime(value.nsec.zero? ? "%T" : "%T.%6N") if defined?(::Sequel::SQLTime) && value.is_a?(::Sequel::SQLTime)
+      end
+
       def range(value)
         return "empty" if value.empty?
 
         first, last = [value.begin, value.end].map { |bound| plain(bound) }
         "#{value.exclude_begin? ? "(" : "["}#{first},#{last}#{value.exclude_end? ? ")" : "]"}"
       end
-      private_class_method :in_utc, :of_sequel, :range
+      private_class_method :in_utc, :of_sequel, :of_clock, :range
     end
   end
 end

@@ -32,6 +32,15 @@ module Castellan
       # @return [Sequel::Dataset] whose SQL has its values also with the extension pg_auto_parameterize
       def self.without_parameters(dataset) = dataset.respond_to?(:no_auto_parameterize) ? dataset.no_auto_parameterize : dataset
 
+      # The comment of the extension sql_comments may name a request. Statements are kept for other requests.
+      # @param dataset [Sequel::Dataset]
+      # @return [String] its SQL with all values and without this comment
+      def self.sql(dataset)
+        sql = without_parameters(dataset).sql
+        comment = dataset.send(:_sql_comment) if defined?(::Sequel::SQLComments) && dataset.is_a?(::Sequel::SQLComments)
+        comment ? sql.delete_suffix(comment) : sql
+      end
+
       # @return [Boolean] whether Sequel defines the method
       def self.library?(method) = method.source_location&.first.to_s.start_with?(LIBRARY)
 

@@ -50,7 +50,8 @@ module Castellan
 
         column = model.db_schema&.fetch(name.to_sym, nil)
         return true if serialized?(name) || column.nil? || names_of(name)
-        return true if column[:db_type].to_s.end_with?("[]") || %i[json jsonb hstore].include?(column[:type])
+        return fits_array?(column, value) if column[:db_type].to_s.end_with?("[]")
+        return true if %i[json jsonb hstore].include?(column[:type])
         return false unless value.is_a?(String) || AttributeType.known?(column[:type]) || model.db.database_type != :postgres
 
         cast = model.db.typecast_value(column[:type], value)
@@ -187,6 +188,11 @@ module Castellan
       end
 
       private
+
+      # Sequel would write a row of NULLs for an object, because it looks for symbols in it.
+      def fits_array?(column, value)
+        column[:db_type].match?(/\A(?:json|hstore)/) || [value].flatten.none?(Hash)
+      end
 
       # The plugin optimistic_locking would count a save without changes, which makes the lock columns of other clients old.
       def unchanged?(record) = model.respond_to?(:lock_column) && !record.modified?

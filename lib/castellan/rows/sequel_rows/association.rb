@@ -94,6 +94,7 @@ module Castellan
         def dataset_of(values, read = [])
           keys = Array(@owner.model.primary_key).to_h { |column| [column, KEY_PROBES[@owner.types.type(column)]] }
           all = Hash.new { |_, column| read << column && nil }.merge!(keys, values)
+          all.transform_values!(&:dup) # the plugin force_encoding changes them
           owner = @owner.model.call(all)
           read.clear # of hooks and plugins
           SequelRows.without_parameters(owner.public_send(@reflection.dataset_method))

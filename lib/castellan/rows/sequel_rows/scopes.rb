@@ -136,7 +136,7 @@ module Castellan
         end
 
         # A dataset of `nullify` sends no statement, but writes the one of its rows.
-        def sql(dataset) = SequelRows.without_parameters(empty?(dataset) ? dataset.where(false) : dataset).sql
+        def sql(dataset) = SequelRows.sql(empty?(dataset) ? dataset.where(false) : dataset)
         def raw(sql) = ::Sequel.lit(sql)
         def terms(dataset) = dataset.opts[:order] || []
         def reorder(dataset, terms) = dataset.order(*terms)
