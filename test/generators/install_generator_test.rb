@@ -75,6 +75,14 @@ class InstallGeneratorTest < Minitest::Test
     end
   end
 
+  def test_a_database_without_triggers_gets_no_migration
+    with_app({ "app/resources/post_resource.rb" => CACHED }) do |run, dir|
+      mysql = "Castellan::Versions::RawConnections.singleton_class.prepend(Module.new { def dialect(_) = super('mysql2') }); "
+      assert_match(/versions\W.*there are none for mysql2; use CommitVersions with Castellan.cache.fetch/, run.call("#{mysql}generate"))
+      assert_empty Dir.glob(File.join(dir, "db/migrate/*"))
+    end
+  end
+
   def test_it_works_where_base_connection_is_disallowed
     with_app({ "app/resources/post_resource.rb" => CACHED }) do |run, dir|
       run.call("ActiveRecord::Base.connection_handler.clear_active_connections!; " \

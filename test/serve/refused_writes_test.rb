@@ -136,6 +136,24 @@ class ActiveRecordRefusedWritesTest < Minitest::Test
     end
   end
 
+  # An error of the gem mysql2; trilogy's has an `error_code`.
+  class MySQLError < StandardError
+    attr_reader :error_number
+
+    def initialize(message, number)
+      super(message)
+      @error_number = number
+    end
+  end
+
+  def test_a_value_that_mysql_refuses_is_an_error_of_the_client
+    { 1265 => "Data truncated for column 'name' at row 1", 1366 => "Incorrect value: 'x' for column `d`.`owners`.`name`" }
+      .each { |number, message| assert_equal [422, "/data/attributes/name"], mysql(message, number), message }
+    assert_equal [422, nil], mysql("CONSTRAINT `short` failed for `d`.`owners`", 4025)
+    assert_equal [503, nil], mysql("The MySQL server is running with the --read-only option", 1290)
+    assert_nil mysql("Unknown column 'name' in 'field list'", 1054)
+  end
+
   # A callback that changes the connection ends the transaction of the caller, too.
   def test_a_lost_transaction_of_the_caller_does_not_replace_the_error
     Base.connection.begin_transaction(_lazy: false)
@@ -275,6 +293,18 @@ class ActiveRecordRefusedWritesTest < Minitest::Test
       Castellan.app { [resource(accounts), operations] }
     end
     Rack::MockRequest.new(@accounts).request(method.to_s.upcase, path, input: JSON.generate(body), "CONTENT_TYPE" => media_type)
+  end
+
+  # @return [Array(Integer, String), nil] status and pointer of ActiveRecord's error for one of MySQL
+  def mysql(message, number)
+    begin
+      raise MySQLError.new(message, number)
+    rescue MySQLError
+      raise ActiveRecord::StatementInvalid, message
+    end
+  rescue ActiveRecord::StatementInvalid => error
+    errors = Castellan::Write::DatabaseError.new(Castellan::Write::ActiveRecordModels.new(Owner), { "name" => "/data/attributes/name" })
+    errors.translate(error)&.then { |found| [found.status, found.pointer] }
   end
 end
 

@@ -52,7 +52,7 @@ module Castellan
         @definition.filters.each_value { |by| filter!(by) unless by.is_a?(Proc) }
         @definition.know_columns(foreign_keys: @foreign_keys, aliases: @aliases)
         cursors! if @definition.paging&.cursors
-        order_of_cursors! if @definition.paging&.kind == :cursor
+        cursor_pages! if @definition.paging&.kind == :cursor
         counted! if @definition.caching
         identify(@definition, @adapter, [])
       end
@@ -288,8 +288,10 @@ module Castellan
         refuse("page cursors: an item's cursor needs the id to be the primary key", @definition.paging_location)
       end
 
-      # Cursors contain the values of the sort columns.
-      def order_of_cursors!
+      # Cursors contain the values of the sort columns, as the rows have them.
+      def cursor_pages!
+        reason = @adapter.dialect.reason
+        refuse("page :cursor: #{reason}; page by number, page size: …", @definition.paging_location) if reason
         names = @definition.default_sort.to_s.split(",").map { |term| term.delete_prefix("-") }
         name = (names - @definition.sorts_of_all).first or return
 

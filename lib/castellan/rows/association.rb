@@ -42,7 +42,7 @@ module Castellan
         composite = relationship.definitions.find { |definition| definition.id_column.is_a?(Array) }
         return ModelReasons.of_id(composite) if composite
 
-        relationship.polymorphic? ? reason_for_several(relationship) : reason
+        relationship.polymorphic? ? @owner.dialect.reason || reason_for_several(relationship) : reason
       end
 
       def rows?(relationship) = reason_for(relationship).nil?

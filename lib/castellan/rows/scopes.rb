@@ -236,7 +236,7 @@ module Castellan
 
       def write_subquery(scope, columns)
         scope = bare(scope)
-        if apart?(scope)
+        if apart?(scope) || (@unreadable && limited?(scope)) # MySQL has no LIMIT in IN (SELECT …)
           list = columns.map { |column| "castellan_scope.#{types.quote(column)}" }.join(", ")
           return "SELECT #{list} FROM (#{sql(scope)}) AS castellan_scope"
         end

@@ -37,7 +37,8 @@ module Castellan
       # @return [Symbol] :postgres or :sqlite
       def self.dialect(name)
         DIALECTS.each { |pattern, dialect| return dialect if pattern.match?(name.to_s) }
-        raise ConfigurationError, "exact versions need triggers of PostgreSQL or SQLite, and there are none for #{name}; use CommitVersions"
+        raise ConfigurationError, "exact versions need triggers of PostgreSQL or SQLite, and there are none for #{name}; " \
+                                  "use CommitVersions with Castellan.cache.fetch"
       end
 
       # Connections of ActiveRecord.

@@ -52,12 +52,21 @@ module Castellan
         "SQLite3::ConstraintException" => :refused, "SQLite3::MismatchException" => :refused,
         "SQLite3::BusyException" => :busy, "SQLite3::LockedException" => :busy, "SQLite3::ReadOnlyException" => :away
       }.freeze
+      # Numbers of MySQL's errors for which the ORMs have no class, or Sequel has none.
+      NUMBERS = {
+        1264 => :refused, 1265 => :refused, 1366 => :refused, 1406 => :refused, # the value does not fit its column
+        1644 => :refused, # SIGNAL of a trigger
+        3819 => :refused, 4025 => :refused, # CHECK of MySQL, of MariaDB
+        1290 => :away, 1836 => :away, # the server is read-only
+        1969 => :away, 3024 => :away # the statement took too long
+      }.freeze
       # PostgreSQL also names the columns that others refer to, if the record is still used.
       POSTGRES_COLUMNS = /Key \(([^)]+)\)(?!.* is (?:still )?referenced from table )/
-      SQLITE_COLUMNS = /constraint failed: ([\w., ]+)/
+      # SQLite names "table.column", MySQL 'column' or `database`.`table`.`column`.
+      OTHER_COLUMNS = /constraint failed: ([\w., ]+)|\bcolumn ['`](?:\w+`\.`)*(\w+)/i
       STATEMENT = %w[ActiveRecord::StatementInvalid Sequel::DatabaseError].freeze
       STOPPED = "a callback of the model or a trigger of the database"
-      private_constant :STOPPED, :STATEMENT, :KINDS, :CAUSES, :POSTGRES_COLUMNS, :SQLITE_COLUMNS
+      private_constant :STOPPED, :STATEMENT, :KINDS, :CAUSES, :NUMBERS, :POSTGRES_COLUMNS, :OTHER_COLUMNS
 
       # @param error [Exception]
       # @return [Symbol, nil] the kind of database error; nil for any other error
@@ -66,8 +75,16 @@ module Castellan
         cause = driver_error(error)
         kind = names.filter_map { |name| KINDS[name] || CAUSES[name] }.first
         kind ||= cause.class.ancestors.filter_map { |one| CAUSES[one.name] }.first
-        kind || (:refused if of_class?(error, "22"))
+        kind || NUMBERS[number(cause)] || (:refused if of_class?(error, "22"))
       end
+
+      # @return [Integer, nil] the number of an error of the gems mysql2 and trilogy
+      def self.number(cause)
+        return cause.error_number if cause.respond_to?(:error_number)
+
+        cause.error_code if cause.respond_to?(:error_code)
+      end
+      private_class_method :number
 
       # @param class_code [String] "22" for a data exception, "40" for a rollback by PostgreSQL
       # @return [Boolean] whether SQLSTATE begins with it
@@ -202,11 +219,14 @@ module Castellan
         (pointers & @written).last || pointers.first
       end
 
-      # PostgreSQL names the constraint and the column; SQLite names "table.column".
+      # PostgreSQL names the constraint and the column; the messages of others name columns.
       def columns_of(error)
         cause = self.class.driver_error(error)
         result = cause.result if cause.respond_to?(:result)
-        return cause.message[SQLITE_COLUMNS, 1].to_s.split(",").map { |name| name.strip.split(".").last } unless result
+        unless result
+          names = cause.message.scan(OTHER_COLUMNS).flatten.compact.first.to_s
+          return names.split(",").map { |name| name.strip.split(".").last }
+        end
 
         column = result.error_field(::PG::PG_DIAG_COLUMN_NAME) and return [column]
         constraint = result.error_field(::PG::PG_DIAG_CONSTRAINT_NAME) or return []

@@ -189,6 +189,7 @@ module Castellan
         def find_reason
           if @owner.dialect.reason then @owner.dialect.reason
           elsif @reflection.polymorphic? then "a polymorphic belongs_to has no one table"
+          elsif adapter.dialect.reason then adapter.dialect.reason # the related model is in another database
           elsif keys.any?(Array) then "its key has several columns"
           elsif scopes.any? { |scope| scope.arity != 0 } then "its scope takes the owner"
           elsif @reflection.options[:disable_joins] then "disable_joins: true makes several statements of it"

@@ -18,7 +18,8 @@ module Castellan
         IDENTIFYING = %i[integer text date].freeze
         WHOLE = %w[ActiveModel::Type::Value ActiveRecord::Type::DecimalWithoutScale].freeze
         PLAIN = {
-          integer: [:integer, %w[ActiveModel::Type::Integer ActiveModel::Type::BigInteger ActiveRecord::ConnectionAdapters::SQLite3Adapter::SQLite3Integer]],
+          integer: [:integer, %w[ActiveModel::Type::Integer ActiveModel::Type::BigInteger ActiveRecord::Type::UnsignedInteger
+                                 ActiveRecord::ConnectionAdapters::SQLite3Adapter::SQLite3Integer]],
           string: [:text, %w[ActiveModel::Type::String ActiveModel::Type::ImmutableString]],
           text: [:text, %w[ActiveModel::Type::String ActiveRecord::Type::Text]],
           citext: [:text, %w[ActiveRecord::ConnectionAdapters::PostgreSQL::OID::SpecializedString]],

@@ -119,6 +119,7 @@ module Castellan
         def find_reason
           if @owner.dialect.reason then @owner.dialect.reason
           elsif model.nil? then reason_of_class
+          elsif adapter.dialect.reason then adapter.dialect.reason # the related model is in another database
           elsif owner_key.nil? then "its key has several columns"
           elsif key_value.nil? then "the type of #{owner_key} (#{@owner.types.type(owner_key)}) cannot be a key here"
           elsif mixed_types? then "#{owner_key} and the column that is compared with it are of different types"

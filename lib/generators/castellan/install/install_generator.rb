@@ -21,6 +21,8 @@ module Castellan
       end
 
       def write_migration
+        return say_status("versions", unsupported, :yellow) if unsupported
+
         say_status("versions", "left out: #{elsewhere.map(&:name).join(", ")}, in another database than ActiveRecord::Base", :yellow) \
           if elsewhere.any?
         return say_status("versions", no_tables, :yellow) if lines.empty?
@@ -32,6 +34,14 @@ module Castellan
       end
 
       private
+
+      # @return [String, nil] that the database has no triggers for versions
+      def unsupported
+        Versions::RawConnections.dialect(::ActiveRecord::Base.connection_db_config.adapter)
+        nil
+      rescue ConfigurationError => error
+        error.message
+      end
 
       def no_tables
         return "every table of a resource with `cache :exact` has them" if cached.any?
