@@ -241,6 +241,27 @@ class ActiveRecordRefusedWritesTest < Minitest::Test
     assert_equal 2, Note.where(name: "n").count
   end
 
+  def test_ids_of_records_that_do_not_exist_are_422
+    [[99], ["x"], 99, { a: 1 }].each { |ids| assert_equal [422, "/data/attributes/note_ids"], account(note_ids: ids), ids.inspect }
+    assert_equal [422, "/data"], account(note_ids: [99], secret: "a", secret_confirmation: "a")
+    assert_equal 1, Account.count
+    note = Note.create!(name: "n")
+    assert_equal 201, account(note_ids: [note.id]).first
+    assert_equal Account.last.id, note.reload.owner_id
+  end
+
+  def test_a_validation_error_that_a_resource_adds_is_422
+    accounts = Class.new(Castellan::Resource) do
+      [model(Account), type("accounts"), deletable]
+      def delete(account, _viewer)
+        account.errors.add(:base, "has descendants")
+        raise ActiveRecord::RecordInvalid, account
+      end
+    end
+    response = Rack::MockRequest.new(Castellan.app { resource accounts }).delete("/accounts/#{Account.first.id}")
+    assert_equal [422, "has descendants", 1], [response.status, JSON.parse(response.body).dig("errors", 0, "detail"), Account.count]
+  end
+
   def test_a_record_that_the_default_scope_hides_is_not_created
     assert_equal [403, nil], account(name: "gone")
     operation = { op: "add", data: { type: "accounts", attributes: { name: "gone" } } }
@@ -288,7 +309,7 @@ class ActiveRecordRefusedWritesTest < Minitest::Test
         model Account
         type "accounts"
         attributes :name
-        writable :name, :secret, :secret_confirmation, :notes_attributes, :card_attributes
+        writable :name, :secret, :secret_confirmation, :note_ids, :notes_attributes, :card_attributes
       end
       Castellan.app { [resource(accounts), operations] }
     end

@@ -75,7 +75,7 @@ module Castellan
           loading(record, name, &:itself) if model.reflect_on_association(name)&.has_one? # or the writer loads it, if it may
           lock_added(record, name, value) if value.is_a?(Array)
         end
-        record.assign_attributes(own.to_h)
+        assign_own(record, own.to_h)
         nested.each { |name, value| assign_nested(record, name, value) }
       end
 
@@ -253,6 +253,15 @@ module Castellan
       def nested(name)
         association = name.to_s.delete_suffix("_attributes").to_sym
         association if name.end_with?("_attributes") && model.nested_attributes_options.key?(association)
+      end
+
+      # @raise [NotSaved] if a writer such as `tag_ids=` finds no record with an id that the client names
+      def assign_own(record, values)
+        record.assign_attributes(values)
+      rescue ::ActiveRecord::RecordNotFound
+        writers = values.keys.reject { |name| model.attribute_names.include?(name.to_s) || model.reflect_on_association(name) }
+        record.errors.add(writers.one? ? writers.first : :base, "must name records that exist")
+        raise NotSaved, record
       end
 
       # @raise [NotSaved] if a related record has no such attribute, or there is no record with the id
