@@ -109,14 +109,12 @@ module Castellan
 
     attr_reader :rendering
 
-    # @api private
-    # @return [Object, nil] where it is read, see {Rows::Adapter#within}
-    attr_reader :place
-
     # @param rendering [Rendering]
     def initialize(rendering)
       @rendering = rendering
       @place = rendering.adapter.place
+      @locale = I18n.locale if defined?(::I18n)
+      @zone = Time.zone if Time.respond_to?(:zone)
     end
 
     # @return [String] the document's bytes, UTF-8
@@ -210,8 +208,15 @@ module Castellan
 
     # Read the {#rendering} in this block, because it keeps the first cache key that it computes.
     # @api private
-    # @return the result of the block, which runs on the shard or server where the document was made
-    def there(&block) = rendering.adapter.within(place, &block)
+    # @return the result of the block, which runs on the shard or server, and in the locale and time zone, where the
+    #   document was made
+    def there(&block) = in_locale { in_zone { rendering.adapter.within(@place, &block) } }
+
+    private
+
+    # A server reads the body after a middleware has set back the locale.
+    def in_locale(&block) = @locale && @locale != I18n.locale ? I18n.with_locale(@locale, &block) : yield
+    def in_zone(&block) = @zone && @zone != Time.zone ? Time.use_zone(@zone, &block) : yield
   end
 
   class << self

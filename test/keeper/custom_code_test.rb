@@ -134,6 +134,19 @@ module CustomCodeContract
     end
   end
 
+  def test_bytes_that_are_read_after_a_middleware_are_of_its_locale_and_zone
+    seen = resource { attribute(:seen, columns: [:title], pure: true) { |row| "#{row.title} #{I18n.locale} #{Time.zone&.name}" } }
+    inside = ->(&block) { I18n.with_locale(:de) { Time.use_zone("Tokyo", &block) } }
+    expected = inside.call { seen.render(keeper: nil) }
+    refute_equal expected, seen.render(keeper: nil)
+    2.times do
+      document = inside.call { seen.document(keeper: @keeper).tap(&:headers) }
+      assert_equal expected, document.to_json
+    end
+    assert_equal expected, inside.call { seen.document(keeper: nil) }.stream.each.to_a.join
+    assert_equal [:en, nil], [I18n.locale, Time.zone]
+  end
+
   def test_a_locale_makes_no_second_document_of_columns_alone
     plain = resource { nil }
     tags = %i[de en].map { |locale| I18n.with_locale(locale) { plain.document(keeper: @keeper).etag } }

@@ -67,7 +67,7 @@ module Castellan
       def each(&block)
         return enum_for(:each) unless block
 
-        @adapter.within(@document.place) do
+        @document.there do
           next yield whole unless divided?
 
           @snapshot ? @adapter.snapshot { write(&block) } : write(&block)
