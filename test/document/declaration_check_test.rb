@@ -74,4 +74,47 @@ class DeclarationCheckTest < Minitest::Test
       assert_includes error.message, "#{what}: subject is polymorphic, and from: walks associations to one table only"
     end
   end
+
+  # As with ActiveHash, whose records are in memory.
+  class Land
+    attr_reader :id
+
+    def initialize(id) = @id = id
+  end
+
+  def test_an_association_to_records_that_are_in_no_table_names_the_fix
+    article = article_of_a_land
+    { "belongs_to :land" => -> { belongs_to :land }, "attribute :name" => -> { attribute :name, from: "land.name" },
+      "attribute :name, preloads" => -> { attribute(:name, preloads: :land) { |record| record.land.name } } }.each do |what, declaration|
+      error = assert_raises(Castellan::DeclarationError) { of(article, &declaration).checked_rows }
+      assert_includes error.message, "#{what}: land leads to records that are in no table; read them in a block, { |record| record.land }"
+    end
+  end
+
+  def test_a_block_reads_an_association_to_records_that_are_in_no_table
+    land = Class.new(Castellan::Resource) { type "lands" }
+    article = article_of_a_land
+    resource = of(article) { belongs_to(:land, resource: land, &:land) }
+    linked = JSON.parse(resource.render(article.order(:id)))["data"].map { |object| object.dig("relationships", "land", "data", "id") }
+    assert_equal article.order(:id).map { |record| record.land&.id }, linked
+  end
+
+  private
+
+  def article_of_a_land
+    Class.new(Library.active_record(:sqlite).tap(&:fill).models::Article) do
+      def self.name = "LandArticle"
+      belongs_to :land, foreign_key: :author_id
+      reflect_on_association(:land).define_singleton_method(:klass) { Land }
+      def land = author_id && Land.new(author_id.to_s)
+    end
+  end
+
+  def of(article, &declaration)
+    Class.new(Castellan::Resource) do
+      model article
+      type "articles"
+      class_exec(&declaration)
+    end
+  end
 end

@@ -28,7 +28,7 @@ class ResourceGeneratorTest < Minitest::Test
     Rails.application.initialize!
     ActiveRecord::Base.connection.instance_exec do
       create_table(:users) { |t| t.string :email; t.string :name; t.string :nickname; t.string :password_digest; t.string :api_token
-                                 t.string :diary; t.string :type; t.integer :team_id, :rival_id; t.datetime :created_at }
+                                 t.string :diary, :phone_ciphertext, :phone_bidx; t.string :type; t.integer :team_id, :rival_id; t.datetime :created_at }
       create_table(:teams) { |t| t.string :kind; t.string :name }
       create_table(:badges) { |t| t.integer :user_id; t.string :subject_type; t.integer :subject_id; t.string :label }
       create_table(:badges_users, id: false) { |t| t.integer :user_id; t.integer :badge_id }
@@ -58,7 +58,9 @@ class ResourceGeneratorTest < Minitest::Test
       end
     RUBY
     "app/models/team.rb" => "class Team < ApplicationRecord\n  self.inheritance_column = :kind\n  has_many :users\nend\n",
-    "app/models/badge.rb" => "class Badge < ApplicationRecord\n  belongs_to :user\n  belongs_to :subject, polymorphic: true\nend\n",
+    "app/models/badge.rb" => "class Badge < ApplicationRecord\n  belongs_to :user\n  belongs_to :subject, polymorphic: true\n  " \
+                             "belongs_to :land # as with ActiveHash\n  " \
+                             "reflect_on_association(:land).define_singleton_method(:klass) { Struct }\nend\n",
     "app/models/photo.rb" => "class Photo < ApplicationRecord\nend\n",
     "app/models/seat.rb" => "class Seat < ApplicationRecord\nend\n",
     "app/models/admin/report.rb" => "module Admin\n  class Report < ApplicationRecord\n    self.table_name = \"teams\"\n  end\nend\n"
@@ -68,7 +70,8 @@ class ResourceGeneratorTest < Minitest::Test
     output, file = generated("User")
     assert_includes file, "# Declares the users of the API. Clients can read every member below"
     assert_includes file, "class UserResource < Castellan::Resource\n  model ::User\n\n  attributes :email, :name, :created_at\n"
-    assert_includes file, "# Left out, because they look secret: nickname, password_digest, api_token, diary\n"
+    left_out = "nickname, password_digest, api_token, diary, phone_ciphertext, phone_bidx"
+    assert_includes file, "# Left out, because they look secret: #{left_out}\n"
     assert_includes file, "  # writable :email, :name\n  # deletable\n  # filter :email\n"
     %w[password_digest api_token diary nickname].each { |name| assert_match(/left out  #{name}, which looks secret/, output) }
     assert_includes file, '# attribute :type_name, from: "type"   # JSON:API reserves the name "type"'
@@ -98,6 +101,7 @@ class ResourceGeneratorTest < Minitest::Test
   def test_polymorphic_associations_are_marked
     _, file = generated("Badge")
     assert_includes file, "# belongs_to :subject   # is polymorphic: name its resources, resource: [PostResource, UserResource]"
+    assert_includes file, %(# belongs_to :land, resource: "StructResource"   # leads to records that are in no table: give it a block)
     assert_includes file, "  attributes :label\n"
   end
 

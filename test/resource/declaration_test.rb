@@ -161,6 +161,8 @@ class DeclarationTest < Minitest::Test
     "did you mean title?" => -> { attributes :titel },
     "articles has no column save, but the model has a method of that name: write attribute(:save) { |record| record.save }" =>
       -> { attribute :save },
+    "filter save: articles has no column save, but the model has a method of that name: give filter(:save) a block" => -> { filter :save },
+    "sort save: articles has no column save, but the model has a method of that name, which rows do not have" => -> { sort :save },
     "articles has no association auther (did you mean author?)" => -> { attribute :a, from: "auther.name" },
     "authors has no column nam (did you mean name?)" => -> { attribute :a, from: "author.nam" },
     "comments is a to-many association, and from: walks to-one associations only" => -> { attribute :a, from: "comments.body" },
@@ -343,7 +345,7 @@ class DeclarationTest < Minitest::Test
 
   def test_a_block_that_reads_an_unnamed_column_names_the_fix
     error = assert_raises(NoMethodError) { render(1) { attribute(:shout, columns: :title) { |row| row.body.upcase } } }
-    assert_includes error.message, "the block reads body, which it does not name: write columns: [:title, :body]"
+    assert_includes error.message, "the block reads body, which it does not name: write columns: [:title, :body] if that is a column"
   end
 
   def test_an_id_of_several_columns_identifies_a_record

@@ -67,6 +67,16 @@ module ActiveRecordTypesContract
     assert_equal "x", document(model, %i[label]).first["attributes"]["label"]
   end
 
+  def test_an_overridden_reader_of_an_alias_is_called
+    model.create!(name: "x")
+    loud = Class.new(model) do
+      define_method(:label) { super().upcase }
+      def self.model_name = ActiveModel::Name.new(self, nil, "Loud")
+    end
+    [loud, loud.order(:id).to_a].each { |from| assert_equal ["X"], written(:label, from, loud) }
+    assert_equal "x", document(loud, %i[name]).first["attributes"]["name"]
+  end
+
   private
 
   def seed
@@ -102,7 +112,7 @@ module ActiveRecordTypesContract
     model.order(:id).map { |record| JSON.parse(ActiveSupport::JSON.encode(record.as_json(only: [name])))[name.name] }
   end
 
-  def written(name, from)
+  def written(name, from, model = self.model)
     resource = Class.new(Castellan::Resource) { type "things" }
     resource.model(model)
     resource.attribute(name)

@@ -325,6 +325,20 @@ module CursorsContract
                                                            document["errors"].first["links"]["type"]]
   end
 
+  def test_a_default_order_or_a_key_without_comparable_values_is_a_declaration_error
+    postgres = self.class.name.include?("Postgres")
+    journal.run("CREATE TABLE IF NOT EXISTS things (id integer PRIMARY KEY, extra #{postgres ? "jsonb" : "blob"})")
+    model = things
+    served = Class.new(Castellan::Resource) do
+      model model
+      type "things"
+      page :cursor, size: 4
+      sort :extra, default: "-extra"
+    end
+    error = assert_raises(Castellan::DeclarationError) { served.checked_rows }
+    assert_match(/page :cursor: pages cannot be cut by the values of things.extra, whose type .*cursors_test.rb:\d+/, error.message)
+  end
+
   private
 
   def things(table = :things)

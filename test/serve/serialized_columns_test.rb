@@ -90,6 +90,26 @@ class SerializedColumnsTest < Minitest::Test
     end
   end
 
+  # Raises an error of its own, as the types of store_model do.
+  class ColorType < ActiveRecord::Type::Value
+    class Refused < StandardError; end
+
+    def cast(value) = value.is_a?(Hash) ? value : raise(Refused, value.inspect)
+  end
+
+  def test_a_value_that_a_type_of_the_application_refuses_is_422
+    model = Class.new(Base) do
+      self.table_name = "profiles"
+      attribute :notes, ColorType.new
+      def self.name = "Color"
+    end
+    resource = resource(model, "colors") { writable :notes }
+    app = Rack::MockRequest.new(Castellan.app { resource resource })
+    input = JSON.generate(data: { type: "colors", attributes: { notes: 5 } })
+    response = app.post("/colors", :input => input, "CONTENT_TYPE" => "application/vnd.api+json")
+    assert_refused 422, "notes cannot be a number", "/data/attributes/notes", response
+  end
+
   def test_openapi_says_no_type
     schemas = JSON.parse(app.get("/openapi.json").body)["components"]["schemas"]
     %w[profiles profiles.update].each do |name|

@@ -293,10 +293,20 @@ module Castellan
         reason = @adapter.dialect.reason
         refuse("page :cursor: #{reason}; page by number, page size: …", @definition.paging_location) if reason
         names = @definition.default_sort.to_s.split(",").map { |term| term.delete_prefix("-") }
-        name = (names - @definition.sorts_of_all).first or return
+        name = (names - @definition.sorts_of_all).first or return comparable_cursors!(names)
 
         refuse("sort default: an if: hides #{name}, and cursors would contain its values; choose another order, or page by number",
                @definition.sorts[name].location)
+      end
+
+      # Otherwise each request without `sort`, or for a type of the key each request, would get a 400.
+      def comparable_cursors!(names)
+        ordered = names.map { |name| [@adapter.at(@definition.sorts[name].path), @definition.sorts[name].column] }
+        ordered += (@adapter.scopes.keys || [*@definition.id_column]).map { |key| [@adapter, key] }
+        adapter, column = ordered.find { |at, name| at.types.kind(name).nil? } || return
+
+        refuse("page :cursor: pages cannot be cut by the values of #{adapter.table}.#{column}, whose type cannot be compared with a " \
+               "client's text; choose another order, or page by number", @definition.paging_location)
       end
 
       def column_path!(by, what)
@@ -309,16 +319,27 @@ module Castellan
       end
 
       def association!(adapter, name, what, location)
-        adapter.association(name) ||
-          refuse("#{what}: #{adapter.table} has no association #{name}#{Nearest.hint(name, adapter.associations)}", location)
+        found = adapter.association(name) and return found
+        known = adapter.associations
+        refuse("#{what}: #{adapter.table} has no association #{name}#{Nearest.hint(name, known)}", location) unless known.include?(name)
+
+        refuse("#{what}: #{name} leads to records that are in no table; read them in a block, { |record| record.#{name} }", location)
       end
 
       def column!(adapter, name, what, location, path = [])
         return aliased(adapter, name, path) if adapter.columns.include?(name)
 
-        own_method = what == "attribute :#{name}" && adapter.model.method_defined?(name) && !adapter.association(name)
-        hint = ", but the model has a method of that name: write attribute(:#{name}) { |record| record.#{name} }" if own_method
-        refuse("#{what}: #{adapter.table} has no column #{name}#{hint || Nearest.hint(name, adapter.columns)}", location)
+        hint = method_hint(adapter, name, what) || Nearest.hint(name, adapter.columns)
+        refuse("#{what}: #{adapter.table} has no column #{name}#{hint}", location)
+      end
+
+      # Gems define readers without a column, such as those of translations and encrypted attributes.
+      def method_hint(adapter, name, what)
+        return unless adapter.model.is_a?(Class) && adapter.model.method_defined?(name) && !adapter.association(name)
+
+        instead = { "attribute :#{name}" => ": write attribute(:#{name}) { |record| record.#{name} }",
+                    "filter #{name}" => ": give filter(:#{name}) a block" }
+        ", but the model has a method of that name#{instead.fetch(what, ", which rows do not have")}"
       end
 
       def aliased(adapter, name, path)

@@ -114,10 +114,10 @@ module Castellan
       # @return [String] the table's name
       def table = model.table_name
 
-      # @return [Association, nil] nil if the model has no association of that name
+      # @return [Association, nil] nil if the model has no association of that name, or one to a class that is no model (ActiveHash)
       def association(name)
-        reflection = model.reflect_on_association(name)
-        reflection && @memo.fetch([model, name]) { Association.new(self, reflection) }
+        reflection = model.reflect_on_association(name) or return
+        @memo.fetch([model, name]) { Association.new(self, reflection) if reflection.polymorphic? || reflection.klass <= ::ActiveRecord::Base }
       end
 
       # @return [Array<Symbol>]

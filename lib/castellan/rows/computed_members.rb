@@ -131,7 +131,7 @@ module Castellan
             return super if name.end_with?("=", "?", "!") || name.start_with?("to_")
 
             raise NoMethodError.new("the block reads #{name}, which it does not name: write columns: #{[*members, name].inspect} " \
-                                    "(or leave columns: out, and the block gets the record)", name)
+                                    "if that is a column, or leave columns: out, and the block gets the record", name)
           end
 
           def respond_to_missing?(*) = false

@@ -90,10 +90,10 @@ module Castellan
         return "its links or meta are made of the record" if member.linked_by_record?
 
         name = member.object_method_name.to_sym
-        return "#{name} is not an association of #{adapter.table}" unless adapter.associations.include?(name)
+        association = adapter.association(name) or return "#{name} is not an association of #{adapter.table}"
         return "#{name} is read by a method of the model's own" unless generated?(name)
 
-        related_reason(member, adapter.association(name))
+        related_reason(member, association)
       end
 
       def related_reason(relationship, association)

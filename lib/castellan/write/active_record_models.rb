@@ -50,8 +50,8 @@ module Castellan
         return fits_writer?(name, value) unless model.attribute_names.include?(name)
 
         type = model.type_for_attribute(name)
-        cast = type.cast(value)
-        !cast.nil? && [Hash, Array].none? { |collection| collection === type.serialize(cast) } # rubocop:disable Style/CaseEquality
+        read = cast(type, value)
+        !read.nil? && [Hash, Array].none? { |collection| collection === type.serialize(read) } # rubocop:disable Style/CaseEquality
       rescue TypeError, ArgumentError, NoMethodError, ::RangeError, ::ActiveRecord::SerializationTypeMismatch
         false
       end
@@ -238,6 +238,15 @@ module Castellan
       # Models may forbid lazy loading (`strict_loading`), but a write must read the related records.
       def loading(record, association)
         record.association(association).send(:skip_strict_loading) { yield record.public_send(association) }
+      end
+
+      # The types of gems raise errors of their own, such as StoreModel::Types::CastError.
+      def cast(type, value)
+        type.cast(value)
+      rescue ::ActiveRecord::ActiveRecordError
+        raise
+      rescue StandardError
+        nil
       end
 
       # Whether the writer of `has_secure_password` or `accepts_nested_attributes_for` takes the value.

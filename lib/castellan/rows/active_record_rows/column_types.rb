@@ -92,8 +92,9 @@ module Castellan
         # Assumes that after_find and after_initialize do not change keys, so that ids can be read as rows.
         # @return [Boolean] whether the driver's value and the reader's value are the same string
         def identifies?(name)
+          return false if models.any? { |klass| own_reader(klass, name) || other_type?(klass, name(name)) }
+
           name = name(name)
-          return false if models.any? { |klass| written_by_hand?(klass, name) || other_type?(klass, name) }
 
           coder = plain(name)
           coder ? IDENTIFYING.include?(coder) : WHOLE.include?(@model.type_for_attribute(name).class.name)
@@ -157,25 +158,24 @@ module Castellan
         # A reader that the application defines, or an after_find or after_initialize callback, may change the
         # value. With STI, the reader may be defined in a subclass.
         # @return [Boolean] whether only an instance can read the column
-        def needs_record?(name) = !reading_class(name(name)).nil?
+        def needs_record?(name) = !reading_class(name).nil?
 
         # Asked in each rendering of loaded records, also because {Verify} compares with what the model does now.
-        # @param column [String] the column's name
+        # @param name [Symbol, String] a column or an alias
         # @return [Boolean] whether instances of the model itself may return another value than the row's
-        def read_by_model?(column) = callbacks?(@model) || written_by_hand?(@model, column)
+        def read_by_model?(name) = callbacks?(@model) || !own_reader(@model, name).nil?
 
         # @return [String, nil] the type's class name if the application defines it, such as MoneyType
         def custom_type(name) = custom(@model.type_for_attribute(name(name)))&.name
 
         # @return [String, nil] the callback or reader that requires an instance, and its location
         def record_reason(name)
-          name = name(name)
           klass = reading_class(name) or return
           event, callback = callbacks(klass).first
-          return "the callback #{event} #{written_callback(klass, callback)} of #{klass} may set #{name}" if callback
-          return "#{klass} has another type for #{name}" unless written_by_hand?(klass, name)
+          return "the callback #{event} #{written_callback(klass, callback)} of #{klass} may set #{name(name)}" if callback
 
-          "#{klass} reads #{name} by its own method#{ModelReasons.place(klass.instance_method(name))}"
+          reader = own_reader(klass, name) or return "#{klass} has another type for #{name(name)}"
+          "#{klass} reads #{reader} by its own method#{ModelReasons.place(klass.instance_method(reader))}"
         end
 
         # @return [Boolean] whether the column is the primary key or has a unique index
@@ -243,7 +243,7 @@ module Castellan
 
         # Returns the first class whose instances may return another value than the row's.
         def reading_class(name)
-          models.find { |one| callbacks?(one) || written_by_hand?(one, name) || (one != @model && other_type?(one, name)) }
+          models.find { |one| callbacks?(one) || own_reader(one, name) || (one != @model && other_type?(one, name(name))) }
         end
 
         def callbacks?(model)
@@ -289,6 +289,9 @@ module Castellan
           inner = %i[subtype cast_type].filter_map { |name| type.public_send(name) if type.respond_to?(name) }
           inner.filter_map { |one| custom(one) unless one.equal?(type) }.first
         end
+
+        # @return [String, nil] the column or its alias, if the application defines its reader
+        def own_reader(model, name) = [name.to_s, name(name)].uniq.find { |one| written_by_hand?(model, one) }
 
         def written_by_hand?(model, name)
           return true if model.private_method_defined?(name) # calling a private method raises NoMethodError

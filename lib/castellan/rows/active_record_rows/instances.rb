@@ -150,7 +150,7 @@ module Castellan
         def plain(name)
           types = @adapter.types
           column = @columns.fetch(name) { @adapter.columns.include?(name) ? types.name(name) : :none }
-          return if column == :none || types.read_by_model?(column)
+          return if column == :none || types.read_by_model?(name)
 
           coder = types.coder(column)
           coder && [column, coder]

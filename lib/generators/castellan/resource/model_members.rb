@@ -12,8 +12,8 @@ module Castellan
     #   members.relationships   # => ["has_many :roles", "belongs_to :boss, resource: \"UserResource\""]
     #   members.absent          # => [["has_many :groups", "needs GroupResource: bin/rails generate castellan:resource Group"]]
     class ModelMembers
-      SECRET = /passw|passphrase|passkey|secret|token|digest|salt|crypt|credential|private|api_?key|access_?key|otp|ssn|iban|cvv|
-                card_?number|\Apin\z|_pin\z|session|signature|fingerprint|recovery|backup_code/x
+      SECRET = /passw|passphrase|passkey|secret|token|digest|salt|crypt|cipher|_bidx\z|credential|private|api_?key|access_?key|otp|ssn|
+                iban|cvv|card_?number|\Apin\z|_pin\z|session|signature|fingerprint|recovery|backup_code/x
       # Tables of Rails and of gems that do not belong in an API.
       MACHINERY = /\A(?:ActiveStorage|ActionText|ActionMailbox|SolidQueue|PaperTrail)::|(?:\A|::)HABTM_/
       COMPARABLE = %i[string text citext integer bigint decimal float boolean date datetime timestamp timestamptz uuid enum].freeze
@@ -126,6 +126,7 @@ module Castellan
         return "is polymorphic: name its resources, resource: [PostResource, UserResource]" if reflection.polymorphic?
 
         own = resource_name(reflection) or return "refers to a class that does not exist (#{reflection.class_name})"
+        return "leads to records that are in no table: give it a block" unless reflection.klass <= ::ActiveRecord::Base
         return if resource?(default_name(reflection)) || resource?(own)
 
         "needs #{own}: bin/rails generate castellan:resource #{reflection.klass.name}"
