@@ -348,6 +348,11 @@ class DeclarationTest < Minitest::Test
     assert_includes error.message, "the block reads body, which it does not name: write columns: [:title, :body] if that is a column"
   end
 
+  def test_a_row_in_the_place_of_a_record_in_a_url_names_the_fix
+    error = assert_raises(NoMethodError) { render(1) { attribute(:url, columns: :id) { |row| "/books/#{row.to_param}" } } }
+    assert_includes error.message, "a row has no to_param for the path of a URL: write post_url(row.id) instead of post_url(row)"
+  end
+
   def test_an_id_of_several_columns_identifies_a_record
     found = %i[json_api nested].map { |format| JSON.parse(render("3_Title 3", format: format) { id :id, :title }) }
     assert_equal ["3_Title 3", "3_Title 3"], [found[0].dig("data", "id"), found[1]["id"]]

@@ -79,6 +79,15 @@ module Castellan
           true # the scope can only be evaluated inside of a request
         end
 
+        # @return [ModelAssociation, nil] the association whose records a preload of a :through association loads as well
+        def between(link)
+          reflection = link.model.reflect_on_association(link.name)
+          return unless reflection.through_reflection?
+
+          reflection = reflection.through_reflection while reflection.through_reflection?
+          link(link.model, reflection.name)
+        end
+
         # @return [String] why {#preloads?} is false
         def not_preloaded = "its order names a table that a preload does not join"
 

@@ -86,19 +86,19 @@ module Castellan
       def below(one, model, path, tree)
         nested = @preloads[one.site].select { |other| other.nested && fits?(other.model.name, model) }
         tree = Preload.merge(tree, *nested.map { |other| Preload.tree(other.associations) })
-        further = path.size > DEEPEST ? [] : tree.flat_map { |name, rest| steps(one, model, name, rest) }
+        further = path.size > DEEPEST ? [] : tree.keys.flat_map { |name| steps(one, model, name, tree) }
         [Node.new(one, model, path, tree.keys),
          *further.flat_map { |name, target, rest| below(one, target, [*path, name], rest) }]
       end
 
-      # A through association loads the records in between as well.
-      def steps(one, model, name, rest)
+      # A through association loads the records in between as well, perhaps by a statement of its own.
+      def steps(one, model, name, tree)
         library = Detect.models(model)
         link = library.link(model, name) or return []
-        return (models_at(one.site) - [model]).map { |target| [name, target, rest] } unless link.target
+        return (models_at(one.site) - [model]).map { |target| [name, target, tree[name]] } unless link.target
 
-        between = library.links(model).find { |other| other.through.nil? && other.table == link.through } if library == ActiveRecordModels
-        [([between.name, between.target, {}] if between), [name, link.target, rest]].compact
+        between = library.between(link) if library == ActiveRecordModels
+        [between, link].compact.map { |step| [step.name, step.target, tree.fetch(step.name, {})] }
       end
 
       def models_at(site) = @loads.select { |load| load.site == site }.filter_map { |load| Detect.model(load.model) }

@@ -135,6 +135,12 @@ module Castellan
           end
 
           def respond_to_missing?(*) = false
+
+          # Only the record has one: URL helpers would otherwise put the inspected Struct into the path.
+          def to_param
+            raise NoMethodError.new("a row has no to_param for the path of a URL: write post_url(row.id) instead of post_url(row) " \
+                                    "(or leave columns: out, and the block gets the record)", :to_param)
+          end
         end
 
         SYMBOL = [[:req], [:rest]].freeze

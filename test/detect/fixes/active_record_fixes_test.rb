@@ -87,6 +87,12 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_mends(work, queries: 3, at: "keeper.staff")
   end
 
+  def test_a_preload_through_one_association_is_not_taken_for_one_through_another_to_the_same_table
+    work = unit("World::Keeper.preload(:first_meal, :first_animal, animals: :notes).order(:id).map do |keeper|",
+                "animal = keeper.first_animal", "animal.notes.map(&:text)", "end")
+    assert_includes only_finding(work).fix, "add .preload(first_animal: :notes) where the keepers are loaded"
+  end
+
   def test_polymorphic_associations_are_followed_in_both_directions
     assert_mends(unit("World::Note.order(:id).map do |note|", "note.subject.name", "end"), queries: 3)
     work = unit("World::Note.order(:id).map do |note|", "note.subject.notes.size", "end")
