@@ -348,6 +348,15 @@ class DeclarationTest < Minitest::Test
     assert_includes error.message, "the block reads body, which it does not name: write columns: [:title, :body] if that is a column"
   end
 
+  def test_an_attribute_called_type_is_written_in_nested_json_only
+    declared = proc { [format(:nested), attribute(:type, from: "title"), attribute(:body)] }
+    assert_equal({ "id" => 1, "type" => "Title 1", "body" => "Body 1" }, JSON.parse(render(1, &declared)))
+    data = JSON.parse(render(1, format: :json_api, fields: { active_record_library_sqlite_articles: %i[type body] }, &declared))["data"]
+    assert_equal({ "body" => "Body 1" }, data["attributes"])
+    error = assert_raises(Castellan::DeclarationError) { declare { attributes :type } }
+    assert_includes error.message, "the name of what identifies a resource; declare it with `type …`"
+  end
+
   def test_a_row_in_the_place_of_a_record_in_a_url_names_the_fix
     error = assert_raises(NoMethodError) { render(1) { attribute(:url, columns: :id) { |row| "/books/#{row.to_param}" } } }
     assert_includes error.message, "a row has no to_param for the path of a URL: write post_url(row.id) instead of post_url(row)"

@@ -30,10 +30,16 @@ module Castellan
       def node(definition, tree, path)
         names = @request.fields.of(definition)
         columns = [Node::Column.new([], definition.id_column)]
-        members = definition.attributes.values_at(*(names & definition.attributes.keys)).map { |attribute| member(attribute, columns) }
+        members = attributes(definition, names).map { |attribute| member(attribute, columns) }
         edges = edges(definition, names, tree, path)
         Node.new(definition: definition, path: path, columns: columns, members: members, edges: edges,
                  asides: asides(definition, members, edges, columns), cursors: path.empty? && cursors?)
+      end
+
+      # Only a resource with `format :nested` may have an attribute of this name.
+      def attributes(definition, names)
+        found = definition.attributes.values_at(*(names & definition.attributes.keys))
+        @request.format == :json_api ? found.reject { |attribute| attribute.key == "type" } : found
       end
 
       def cursors? = @request.format == :json_api && @definition.paging&.cursors

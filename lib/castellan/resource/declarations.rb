@@ -65,7 +65,7 @@ module Castellan
         end
         refuse("attribute #{name.inspect}: as_stored: writes a column as it is; leave out the block", location) if as_stored && block
 
-        reserved!(name, location)
+        reserved!(name, location) unless name.to_sym == :type # the format decides, which may be declared later
         @relationships.delete(name.to_sym)
         preloads = preloads.is_a?(Hash) ? [preloads] : Array(preloads)
         @attributes[name.to_sym] = { from: from, columns: columns, viewer: viewer, block: block, preloads: preloads.freeze,

@@ -13,10 +13,9 @@ module Castellan
       include BoundedCache::Derived
 
       NAME = /\A[[:alnum:]](?:[-_[:alnum:]]*[[:alnum:]])?\z/
-      RESERVED = %w[id type].freeze
       NO_TYPES = [].freeze
       NOTHING = {}.freeze
-      private_constant :NAME, :RESERVED, :NO_TYPES, :NOTHING
+      private_constant :NAME, :NO_TYPES, :NOTHING
 
       # @return [Class] the resource
       # @return [String] its name, for messages
@@ -379,11 +378,17 @@ module Castellan
         (@attributes.values + @relationships.values).group_by(&:key).each do |key, members|
           names = members.map { |member| member.name.inspect }.join(" and ")
           wrong = if members.size > 1 then "#{names} would both be written as #{key.inspect}"
-                  elsif RESERVED.include?(key) then "#{names} would be written as #{key.inspect}, the name of what identifies a resource"
+                  elsif reserved?(key, members)
+                    "#{names} would be written as #{key.inspect}, the name of what identifies a resource; declare it with `#{key} …`"
                   elsif !NAME.match?(key) then "#{key.inspect} cannot be the name of a member: write letters and digits, - and _ between"
                   end
           refuse(wrong, members.last.location) if wrong
         end
+      end
+
+      # Nested JSON has no type of its own.
+      def reserved?(key, members)
+        key == "id" || (key == "type" && !(document_format == :nested && @attributes.value?(members.first)))
       end
 
       def check_several_tables(declarations)
