@@ -113,8 +113,7 @@ module Castellan
     def initialize(rendering)
       @rendering = rendering
       @place = rendering.adapter.place
-      @locale = I18n.locale if defined?(::I18n)
-      @zone = Time.zone if Time.respond_to?(:zone)
+      @locale, @zone = locale_and_zone
     end
 
     # @return [String] the document's bytes, UTF-8
@@ -210,13 +209,30 @@ module Castellan
     # @api private
     # @return the result of the block, which runs on the shard or server, and in the locale and time zone, where the
     #   document was made
-    def there(&block) = in_locale { in_zone { rendering.adapter.within(@place, &block) } }
+    def there(&block) = within(@locale, @zone) { rendering.adapter.within(@place, &block) }
+
+    # @api private
+    # @return [Proc] calls the block in the locale and time zone of now, for {#there}: if a fiber waits in the block, others
+    #   keep theirs
+    def outside(&block)
+      locale, zone = locale_and_zone
+      ->(bytes) { within(locale, zone) { block.call(bytes) } }
+    end
 
     private
 
+    def locale_and_zone
+      [(I18n.locale if defined?(::I18n)), (Time.zone if Time.respond_to?(:zone))]
+    end
+
     # A server reads the body after a middleware has set back the locale.
-    def in_locale(&block) = @locale && @locale != I18n.locale ? I18n.with_locale(@locale, &block) : yield
-    def in_zone(&block) = @zone && @zone != Time.zone ? Time.use_zone(@zone, &block) : yield
+    def within(locale, zone, &block)
+      return in_zone(zone, &block) if locale.nil? || locale == I18n.locale
+
+      I18n.with_locale(locale) { in_zone(zone, &block) }
+    end
+
+    def in_zone(zone, &block) = Time.respond_to?(:zone) && zone != Time.zone ? Time.use_zone(zone, &block) : yield
   end
 
   class << self

@@ -143,8 +143,20 @@ module CustomCodeContract
       document = inside.call { seen.document(keeper: @keeper).tap(&:headers) }
       assert_equal expected, document.to_json
     end
-    assert_equal expected, inside.call { seen.document(keeper: nil) }.stream.each.to_a.join
+    stream = inside.call { seen.document(keeper: nil) }.stream
+    assert_predicate stream, :divided?
+    assert_equal expected, stream.each.to_a.join
     assert_equal [:en, nil], [I18n.locale, Time.zone]
+  end
+
+  # Falcon reads a body in this way.
+  def test_a_fiber_that_waits_in_a_stream_leaves_others_their_locale_and_zone
+    seen = resource { attribute(:seen, columns: [:title], pure: true) { |row| "#{row.title} #{I18n.locale} #{Time.zone&.name}" } }
+    body = I18n.with_locale(:de) { Time.use_zone("Tokyo") { seen.document(keeper: nil).stream } }
+    fiber = -> { Fiber.new { body.each { |bytes| Fiber.yield(bytes, I18n.locale, Time.zone) } } }
+    bytes, *around = Thread.new { fiber.call.resume.push(I18n.locale, Time.zone) }.value
+    assert_includes bytes, " de Tokyo"
+    assert_equal [:en, nil] * 2, around
   end
 
   def test_a_locale_makes_no_second_document_of_columns_alone

@@ -291,7 +291,7 @@ module Castellan
       # Cursors contain the values of the sort columns, as the rows have them.
       def cursor_pages!
         reason = @adapter.dialect.reason
-        refuse("page :cursor: #{reason}; page by number, page size: …", @definition.paging_location) if reason
+        refuse("page :cursor: #{reason}; page by number, or write page false if it is only included", @definition.paging_location) if reason
         names = @definition.default_sort.to_s.split(",").map { |term| term.delete_prefix("-") }
         name = (names - @definition.sorts_of_all).first or return comparable_cursors!(names)
 
@@ -305,8 +305,8 @@ module Castellan
         ordered += (@adapter.scopes.keys || [*@definition.id_column]).map { |key| [@adapter, key] }
         adapter, column = ordered.find { |at, name| at.types.kind(name).nil? } || return
 
-        refuse("page :cursor: pages cannot be cut by the values of #{adapter.table}.#{column}, whose type cannot be compared with a " \
-               "client's text; choose another order, or page by number", @definition.paging_location)
+        refuse("page :cursor: pages cannot be cut by the values of #{adapter.table}.#{column}, whose type is not comparable with " \
+               "text; choose another order, page by number, or write page false if it is only included", @definition.paging_location)
       end
 
       def column_path!(by, what)
@@ -335,7 +335,7 @@ module Castellan
 
       # Gems define readers without a column, such as those of translations and encrypted attributes.
       def method_hint(adapter, name, what)
-        return unless adapter.model.is_a?(Class) && adapter.model.method_defined?(name) && !adapter.association(name)
+        return unless adapter.model.is_a?(Class) && adapter.model.method_defined?(name) && !adapter.associations.include?(name)
 
         instead = { "attribute :#{name}" => ": write attribute(:#{name}) { |record| record.#{name} }",
                     "filter #{name}" => ": give filter(:#{name}) a block" }

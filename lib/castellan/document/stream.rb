@@ -67,11 +67,12 @@ module Castellan
       def each(&block)
         return enum_for(:each) unless block
 
-        @document.there do
-          next yield whole unless divided?
-
-          @snapshot ? @adapter.snapshot { write(&block) } : write(&block)
+        unless divided?
+          yield whole
+          return
         end
+        outside = @document.outside(&block)
+        @document.there { @snapshot ? @adapter.snapshot { write(&outside) } : write(&outside) }
         nil
       end
 

@@ -117,7 +117,7 @@ module Castellan
       # @return [Association, nil] nil if the model has no association of that name, or one to a class that is no model (ActiveHash)
       def association(name)
         reflection = model.reflect_on_association(name) or return
-        @memo.fetch([model, name]) { Association.new(self, reflection) if reflection.polymorphic? || reflection.klass <= ::ActiveRecord::Base }
+        @memo.fetch([model, name]) { Association.new(self, reflection) if of_model?(reflection) }
       end
 
       # @return [Array<Symbol>]
@@ -208,6 +208,13 @@ module Castellan
       end
 
       private
+
+      # ActiveRecord raises ArgumentError for other classes, but ActiveHash defines `klass`.
+      def of_model?(reflection)
+        reflection.polymorphic? || reflection.klass <= ::ActiveRecord::Base
+      rescue ArgumentError
+        false
+      end
 
       def lease(&block) = ActiveRecordRows.lease(model, &block)
 

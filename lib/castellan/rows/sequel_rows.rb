@@ -37,7 +37,7 @@ module Castellan
       # @return [String] its SQL with all values and without this comment
       def self.sql(dataset)
         sql = without_parameters(dataset).sql
-        comment = dataset.send(:_sql_comment) if defined?(::Sequel::SQLComments) && dataset.is_a?(::Sequel::SQLComments)
+        comment = dataset.send(:_sql_comment) if dataset.respond_to?(:_sql_comment, true)
         comment ? sql.delete_suffix(comment) : sql
       end
 

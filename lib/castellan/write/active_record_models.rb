@@ -268,7 +268,9 @@ module Castellan
       def assign_own(record, values)
         record.assign_attributes(values)
       rescue ::ActiveRecord::RecordNotFound
-        writers = values.keys.reject { |name| model.attribute_names.include?(name.to_s) || model.reflect_on_association(name) }
+        writers = values.keys.grep(/_ids?\z/) - model.attribute_names.map(&:to_sym)
+        raise if writers.empty?
+
         record.errors.add(writers.one? ? writers.first : :base, "must name records that exist")
         raise NotSaved, record
       end

@@ -62,8 +62,8 @@ module Castellan
       }.freeze
       # PostgreSQL also names the columns that others refer to, if the record is still used.
       POSTGRES_COLUMNS = /Key \(([^)]+)\)(?!.* is (?:still )?referenced from table )/
-      # SQLite names "table.column", MySQL 'column' or `database`.`table`.`column`.
-      OTHER_COLUMNS = /constraint failed: ([\w., ]+)|\bcolumn ['`](?:\w+`\.`)*(\w+)/i
+      # SQLite names "table.column", MySQL 'column' or `database`.`table`.`column`, after the value.
+      OTHER_COLUMNS = /constraint failed: ([\w., ]+)|\bcolumn ['`](?:[^`]+`\.`)*([^'`]+)/i
       STATEMENT = %w[ActiveRecord::StatementInvalid Sequel::DatabaseError].freeze
       STOPPED = "a callback of the model or a trigger of the database"
       private_constant :STOPPED, :STATEMENT, :KINDS, :CAUSES, :NUMBERS, :POSTGRES_COLUMNS, :OTHER_COLUMNS
@@ -80,9 +80,9 @@ module Castellan
 
       # @return [Integer, nil] the number of an error of the gems mysql2 and trilogy
       def self.number(cause)
-        return cause.error_number if cause.respond_to?(:error_number)
+        return unless cause.class.ancestors.any? { |one| one.name.to_s.match?(/\A(?:Mysql2|Trilogy)\b/) }
 
-        cause.error_code if cause.respond_to?(:error_code)
+        cause.respond_to?(:error_number) ? cause.error_number : cause.error_code
       end
       private_class_method :number
 
@@ -224,7 +224,7 @@ module Castellan
         cause = self.class.driver_error(error)
         result = cause.result if cause.respond_to?(:result)
         unless result
-          names = cause.message.scan(OTHER_COLUMNS).flatten.compact.first.to_s
+          names = cause.message.scan(OTHER_COLUMNS).flatten.compact.last.to_s
           return names.split(",").map { |name| name.strip.split(".").last }
         end
 

@@ -102,7 +102,7 @@ module Castellan
 
       def machinery?(reflection)
         MACHINERY.match?(reflection.options[:class_name].to_s) || (!reflection.polymorphic? && MACHINERY.match?(reflection.klass.name.to_s))
-      rescue NameError
+      rescue NameError, ArgumentError
         false # {#reason} reports the missing class
       end
 
@@ -139,7 +139,7 @@ module Castellan
       # @return [String, nil] the resource named after the association's class; nil if the class is unknown
       def resource_name(reflection)
         "#{reflection.klass.name}Resource" unless reflection.polymorphic?
-      rescue NameError
+      rescue NameError, ArgumentError # the class is no model
         nil
       end
 
