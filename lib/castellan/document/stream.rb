@@ -67,12 +67,12 @@ module Castellan
       def each(&block)
         return enum_for(:each) unless block
 
-        unless divided?
-          yield whole
-          return
-        end
         outside = @document.outside(&block)
-        @document.there { @snapshot ? @adapter.snapshot { write(&outside) } : write(&outside) }
+        @document.there do
+          next outside.call(whole) unless divided?
+
+          @snapshot ? @adapter.snapshot { write(&outside) } : write(&outside)
+        end
         nil
       end
 

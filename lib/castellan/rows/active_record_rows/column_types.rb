@@ -290,8 +290,14 @@ module Castellan
           inner.filter_map { |one| custom(one) unless one.equal?(type) }.first
         end
 
-        # @return [String, nil] the column or its alias, if the application defines its reader
-        def own_reader(model, name) = [name.to_s, name(name)].uniq.find { |one| written_by_hand?(model, one) }
+        # @return [String, Symbol, nil] the column or its alias, if the application defines its reader
+        def own_reader(model, name)
+          column = name(name)
+          return column if written_by_hand?(model, column)
+
+          given = name.to_sym
+          given if given != column.to_sym && written_by_hand?(model, given)
+        end
 
         def written_by_hand?(model, name)
           return true if model.private_method_defined?(name) # calling a private method raises NoMethodError
