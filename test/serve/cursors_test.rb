@@ -309,15 +309,7 @@ module CursorsContract
 
   covers "cursor-3", "cursor-4", "cursor-39", "cursor-40"
   def test_an_order_without_comparable_values_is_the_profiles_error
-    postgres = self.class.name.include?("Postgres")
-    journal.run("CREATE TABLE IF NOT EXISTS things (id integer PRIMARY KEY, extra #{postgres ? "jsonb" : "blob"})")
-    model = things
-    served = Class.new(Castellan::Resource) do
-      model model
-      type "things"
-      page :cursor, size: 4
-      sort :extra, :id
-    end
+    served = things_without_comparable_values { sort :extra, :id }
     @app = serve { resource served }
     assert_equal 200, get("/things?sort=id").first.status
     _, document = get("/things?sort=extra")
@@ -325,21 +317,25 @@ module CursorsContract
                                                            document["errors"].first["links"]["type"]]
   end
 
-  def test_a_default_order_or_a_key_without_comparable_values_is_a_declaration_error
-    postgres = self.class.name.include?("Postgres")
-    journal.run("CREATE TABLE IF NOT EXISTS things (id integer PRIMARY KEY, extra #{postgres ? "jsonb" : "blob"})")
-    model = things
-    served = Class.new(Castellan::Resource) do
-      model model
-      type "things"
-      page :cursor, size: 4
-      sort :extra, default: "-extra"
-    end
+  def test_a_default_order_without_comparable_values_is_a_declaration_error
+    served = things_without_comparable_values { sort :extra, default: "-extra" }
     error = assert_raises(Castellan::DeclarationError) { served.checked_rows }
     assert_match(/page :cursor: pages cannot be cut by the values of things.extra, whose type .*cursors_test.rb:\d+/, error.message)
   end
 
   private
+
+  def things_without_comparable_values(&declarations)
+    type = self.class.name.include?("Postgres") ? "jsonb" : "blob"
+    journal.run("CREATE TABLE IF NOT EXISTS things (id integer PRIMARY KEY, extra #{type})")
+    model = things
+    Class.new(Castellan::Resource) do
+      model model
+      type "things"
+      page :cursor, size: 4
+      class_eval(&declarations)
+    end
+  end
 
   def things(table = :things)
     models = journal.models
