@@ -385,6 +385,16 @@ module ExactVersionsOnPostgres
     assert_operator writer.run("SELECT count(*) AS n FROM castellan_versions").first["n"].to_i, :<=, 3
   end
 
+  # Some applications forbid nested loops. PostgreSQL then adds 10 billion to the cost of each join without a condition, and
+  # compiles the statement, which takes seconds.
+  def test_the_statement_stays_cheap_where_nested_loops_are_off
+    plans = %w[on off].map do |setting|
+      other.run("SET enable_nestloop = #{setting}")
+      other.run("EXPLAIN #{Castellan::Versions::PostgresTriggers.current(%w[users])}").first.values.first
+    end
+    assert_equal(*plans.map { |plan| plan[/cost=[\d.]+/] })
+  end
+
   # As the migrations of an application with a schema for each tenant and a common table of users do.
   def test_schemas_that_share_a_table_read_one_version_of_it
     run_sql("CREATE SCHEMA tenant")
