@@ -35,14 +35,11 @@ module Castellan
         refuse("the body is not valid JSON: #{ClientText.shown(error.message.sub(/\A\d+: /, ""), 200)}") # json's own line
       end
 
-      # Reads one byte more than the limit, because Content-Length may be wrong.
+      # Reads one byte more than the limit, because Content-Length may be absent or wrong.
       def bytes_of(env, limit)
-        too_long(limit) if env["CONTENT_LENGTH"].to_i > limit
         bytes = env["rack.input"]&.read(limit + 1) || ""
-        bytes.bytesize > limit ? too_long(limit) : bytes
-      end
+        return bytes if bytes.bytesize <= limit
 
-      def too_long(limit)
         raise BadRequest.new("the body is longer than #{limit} bytes", status: 413, title: "Content too large")
       end
 
@@ -65,7 +62,7 @@ module Castellan
       def refuse(detail)
         raise BadRequest.new(detail, pointer: "", title: "Invalid document")
       end
-      private_class_method :bytes_of, :too_long, :refuse_coding, :members, :refuse
+      private_class_method :bytes_of, :refuse_coding, :members, :refuse
     end
 
     # @return [String] the JSON type of a parsed value, for messages

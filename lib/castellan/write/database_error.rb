@@ -12,8 +12,8 @@ module Castellan
       # Class names, because an ORM may not be loaded. The first match counts.
       KINDS = {
         "ActiveRecord::RecordInvalid" => :invalid, "ActiveRecord::RecordNotSaved" => :invalid,
-        "ActiveRecord::RecordNotDestroyed" => :invalid, "Sequel::ValidationFailed" => :invalid, "Sequel::HookFailed" => :stopped,
-        "ActiveRecord::Rollback" => :stopped, "Sequel::Rollback" => :stopped,
+        "ActiveRecord::RecordNotDestroyed" => :invalid, "Sequel::ValidationFailed" => :invalid, "Sequel::HookFailed" => :invalid,
+        "ActiveRecord::Rollback" => :invalid, "Sequel::Rollback" => :invalid,
         "ActiveRecord::StaleObjectError" => :stale, "Sequel::NoExistingObject" => :stale,
         "ActiveRecord::DeleteRestrictionError" => :referenced,
         "ActiveRecord::RecordNotUnique" => :taken, "Sequel::UniqueConstraintViolation" => :taken,
@@ -39,8 +39,7 @@ module Castellan
       }.freeze
       # Errors of the drivers for which the ORMs have no class.
       CAUSES = {
-        "PG::CheckViolation" => :refused, "PG::StringDataRightTruncation" => :refused, "PG::NumericValueOutOfRange" => :refused,
-        "PG::ExclusionViolation" => :taken, "PG::InvalidTextRepresentation" => :refused, "PG::DatetimeFieldOverflow" => :refused,
+        "PG::CheckViolation" => :refused, "PG::DataException" => :refused, "PG::ExclusionViolation" => :taken,
         "PG::RaiseException" => :refused, # RAISE EXCEPTION of a trigger
         "PG::WithCheckOptionViolation" => :refused, # of a view
         "PG::ProgramLimitExceeded" => :refused, # a text that is too long for its index
@@ -75,7 +74,7 @@ module Castellan
         cause = driver_error(error)
         kind = names.filter_map { |name| KINDS[name] || CAUSES[name] }.first
         kind ||= cause.class.ancestors.filter_map { |one| CAUSES[one.name] }.first
-        kind || NUMBERS[number(cause)] || (:refused if of_class?(error, "22"))
+        kind || NUMBERS[number(cause)]
       end
 
       # @return [Integer, nil] the number of an error of the gems mysql2 and trilogy
@@ -86,20 +85,9 @@ module Castellan
       end
       private_class_method :number
 
-      # @param class_code [String] "22" for a data exception, "40" for a rollback by PostgreSQL
-      # @return [Boolean] whether SQLSTATE begins with it
-      def self.of_class?(error, class_code) = field(driver_error(error), :PG_DIAG_SQLSTATE).start_with?(class_code)
-
       # @return [Exception] the driver's error
       def self.driver_error(error)
-        error.cause || (error.wrapped_exception if error.respond_to?(:wrapped_exception)) || error
-      end
-
-      # @param error [Exception] of a driver
-      # @param name [Symbol] of a constant of PG::Result
-      # @return [String] a field of PostgreSQL's error; empty for other errors
-      def self.field(error, name)
-        error.respond_to?(:result) && error.result.respond_to?(:error_field) ? error.result.error_field(::PG.const_get(name)).to_s : ""
+        error.cause || error
       end
 
       # @param error [Exception]
@@ -135,7 +123,7 @@ module Castellan
         record = error.record if error.respond_to?(:record) && error.record
         record ||= error.model if error.respond_to?(:model) && !error.model.is_a?(Class)
         case kind
-        when :invalid, :stopped then invalid(record)
+        when :invalid then invalid(record)
         when :stale then problem(409, "the record was changed by another request; read it again", "Conflict")
         when :taken then problem(409, "is taken", "Conflict", pointer_of(error))
         when :referenced then referenced(error)
@@ -190,7 +178,8 @@ module Castellan
 
       # Row level security and triggers refuse a row. A missing GRANT is a mistake of the application.
       def forbidden(error)
-        return if self.class.field(self.class.driver_error(error), :PG_DIAG_SOURCE_FUNCTION) == "aclcheck_error"
+        cause = self.class.driver_error(error)
+        return if cause.is_a?(::PG::Error) && cause.result&.error_field(::PG::PG_DIAG_SOURCE_FUNCTION) == "aclcheck_error"
 
         problem(403, "the database does not allow you to write this", "Forbidden")
       end

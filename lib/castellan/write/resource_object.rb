@@ -138,9 +138,7 @@ module Castellan
       end
 
       def allowed?(name, pointer)
-        return true if @writable.include?(name)
-
-        refuse(pointer, "cannot be written", status: 403, title: "Forbidden") || false
+        @writable.include?(name) || refuse(pointer, "cannot be written", status: 403, title: "Forbidden")
       end
 
       def refuse_unknown(pointer, key, kind, members)
