@@ -413,6 +413,17 @@ module WritesContract
     assert_equal plain, read[JSON.pretty_generate(plain)]
   end
 
+  # Some versions of json return strings that are not valid UTF-8, or other characters.
+  def test_a_half_of_a_surrogate_pair_is_400
+    read = ->(text) { Castellan::Write::Body.read({ "rack.input" => StringIO.new(%({"data":#{text}})) }) }
+    ['"\udc00abcdef"', '"\\\\\ud800abcdef"', '{"\uD800\u0041":1}', '"\\\\ud800\udc00a"', '"\uDBFF\n\uDFFF"'].each do |text|
+      error = assert_raises(Castellan::BadRequest, text) { read[text] }
+      assert_equal [400, "surrogate"], [error.status, error.message[/surrogate/]], text
+    end
+    whole = '"\\\\ud800\u00e9\uD83D\ude00\ufffd\"\\\\udc00"'
+    assert_equal({ "data" => "\\ud800é😀\uFFFD\"\\udc00" }, read[whole])
+  end
+
   def test_a_body_that_is_too_long_is_413
     response = request("POST", "/posts", input: "x" * 1_048_577, "CONTENT_TYPE" => JSON_API)
     assert_equal 413, response.status
@@ -444,11 +455,26 @@ module WritesContract
     assert_equal 204, request("DELETE", "/posts/1", "HTTP_IF_MATCH" => get("/posts/1").first["etag"]).status
   end
 
+  def test_if_none_match_refuses_a_change_of_what_the_client_has
+    etag = get("/posts/1").first["etag"]
+    change = { type: "posts", id: "1", attributes: { rating: 1 } }
+    ["*", etag].each do |tags|
+      assert_equal 412, send_data("PATCH", "/posts/1", change, "HTTP_IF_NONE_MATCH" => tags).first.status
+      assert_equal 412, request("DELETE", "/posts/1", "HTTP_IF_NONE_MATCH" => tags).status
+    end
+    linkage = get("/posts/1/relationships/tags").first["etag"]
+    [linkage, etag].each do |tag|
+      assert_equal 412, send_data("PATCH", "/posts/1/relationships/tags", [], "HTTP_IF_NONE_MATCH" => tag).first.status
+    end
+    assert_equal 200, send_data("PATCH", "/posts/1", change, "HTTP_IF_NONE_MATCH" => '"other"').first.status
+  end
+
   def test_if_match_can_be_required
     @app = build { |models| resource models::CarefulPostResource, at: "posts" }
     change = { type: "posts", id: "1", attributes: { rating: 1 } }
     response, document = send_data("PATCH", "/posts/1", change)
     assert_equal [428, { "header" => "If-Match" }], [response.status, document["errors"].first["source"]]
+    assert_equal 428, send_data("PATCH", "/posts/1", change, "HTTP_IF_NONE_MATCH" => '"other"').first.status
     assert_equal 200, send_data("PATCH", "/posts/1", change, "HTTP_IF_MATCH" => get("/posts/1").first["etag"]).first.status
   end
 

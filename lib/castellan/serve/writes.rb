@@ -140,12 +140,11 @@ module Castellan
       # At the URL of a relationship, clients may send the tag of its linkage or that of the record.
       def found(writer, env, viewer, id, relationship = nil)
         record = writer.find(id)
-        return record unless env["HTTP_IF_MATCH"] || env["HTTP_IF_NONE_MATCH"] || @definition.writing.conditional?
-
-        unless env["HTTP_IF_MATCH"] || env["HTTP_IF_NONE_MATCH"]
+        if env["HTTP_IF_MATCH"].nil? && @definition.writing.conditional?
           raise BadRequest.new("send If-Match with the ETag of the document that you read", status: 428, header: "If-Match",
                                                                                             title: "Precondition required")
         end
+        return record unless env["HTTP_IF_MATCH"] || env["HTTP_IF_NONE_MATCH"]
 
         etags = [@documents.document(env, viewer, id, keeper: nil).etag]
         etags << Document::Rendering.digest(JSON.generate(linkage_of(viewer, id, relationship))) if relationship

@@ -15,7 +15,9 @@ module Castellan
 
       # Strings, and the comments that json before 3.0 accepts.
       TEXT = %r{"[^"\\]*+(?>\\.[^"\\]*+)*+"|/\*.*?\*/|//[^\n]*}m
-      private_constant :TEXT
+      # All text before the first escaped half of a surrogate pair. Other parsers, such as json before 3.0, make wrong text of it.
+      HALF = /\A(?>[^\\]+|\\[^u]|\\u(?!d[89a-f])|\\ud[89ab]\h\h\\ud[c-f]\h\h)*+\\u/mi
+      private_constant :TEXT, :HALF
 
       module_function
 
@@ -27,6 +29,7 @@ module Castellan
         refuse_coding(env["HTTP_CONTENT_ENCODING"])
         bytes = bytes_of(env, limit)
         text = ClientText.utf8(bytes) or refuse("the body is not valid UTF-8 text")
+        refuse("the body is not valid JSON: one half of a surrogate pair is no character") if HALF.match?(text)
         document = JSON.parse(text, max_nesting: DEPTH, allow_duplicate_key: false, allow_comments: false)
         # Parsers disagree about the value (RFC 8259 §4), and json before 2.13 takes the last one.
         refuse("a member occurs twice in one object") if members(document) < text.gsub(TEXT, "").count(":")
