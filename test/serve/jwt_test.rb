@@ -107,6 +107,7 @@ class JwtTest < Minitest::Test
       { algorithms: %w[HS256] } => "either key: or jwks_url:", { key: SECRET } => "algorithms:",
       { key: "", algorithms: %w[HS256] } => "at least 32 bytes",
       { key: "short", algorithms: %w[HS256] } => "at least 32 bytes", { key: SECRET, algorithms: %w[none] } => '"none" is not one of',
+      { key: "x" * 63, algorithms: %w[HS256 HS512] } => "at least 64 bytes",
       { key: pem, algorithms: %w[HS256] } => "at least 32 bytes", { key: SECRET, algorithms: %w[HS256 RS256] } => "one family",
       { key: "nonsense", algorithms: %w[RS256] } => "PEM", { key: 7, algorithms: %w[RS256] } => "public key",
       { key: [], algorithms: %w[RS256] } => "empty",
@@ -154,6 +155,8 @@ class JwtTest < Minitest::Test
     serve(jwk("a", RSA)) do |url, state|
       app = build(jwks_url: url, algorithms: %w[RS256])
       assert_equal 200, get(app, signed("a", RSA)).status
+      later(599) { assert_equal 200, get(app, signed("a", RSA, "exp" => Time.now.to_i + 4_000)).status }
+      assert_equal 1, state[:requests], "the keys are fresh"
       state[:status] = 500
       _, err = capture_io { later(700) { 3.times { assert_equal 200, get(app, signed("a", RSA, "exp" => Time.now.to_i + 5_000)).status } } }
       assert_equal [2, 1], [state[:requests], err.lines.size]

@@ -86,12 +86,16 @@ module OperationsContract
     post = { type: "posts", id: "1" }
     {
       { op: "replace", ref: post } => [400, "/op"], { op: "remove" } => [400, "/data"],
+      { op: "add", ref: { type: "tags" } } => [400, "/data"], { op: "add", href: "/tags", data: [{}] } => [400, "/data"],
       { op: "remove", ref: { type: "posts" } } => [400, ""],
       { op: "remove", ref: post, data: [{ type: "tags", id: "1" }] } => [400, "/data"],
       { op: "remove", href: "/posts/1", data: { type: "tags", id: "1" } } => [400, "/data"],
       { op: "remove", ref: post, href: "/posts/1" } => [400, ""], { op: "remove", ref: { type: "nothing", id: "1" } } => [404, "/ref/type"],
       { op: "remove", ref: { type: "posts", id: "99" } } => [404, ""], { op: "remove", ref: { type: "posts", lid: "a" } } => [404, ""],
-      { op: "remove", href: "/nothing/1" } => [404, "/href"], { op: "remove", ref: { type: 1, id: "1" } } => [400, "/ref"],
+      { op: "remove", href: "/nothing/1" } => [404, "/href"],
+      { op: "remove", href: "/posts/1/writer" } => [404, "/href"],
+      { op: "update", href: "/posts/1/links/tags", data: [] } => [404, "/href"],
+      { op: "remove", ref: { type: 1, id: "1" } } => [400, "/ref"],
       { op: "update", ref: { **post, relationship: "nothing" }, data: [] } => [404, "/ref/relationship"],
       { op: "update", ref: { **post, relationship: "tags" } } => [400, ""],
       { op: "add", ref: { **post, relationship: "writer" }, data: nil } => [400, ""],
@@ -115,6 +119,20 @@ module OperationsContract
     assert_equal [400, "/atomic:operations/1/data/lid", 0],
                  [response.status, document["errors"].first.dig("source", "pointer"), count("tags WHERE name = 'new'")]
     assert_equal 200, operate(tag, { op: "remove", ref: { type: "tags", lid: "a" } }, tag).first.status
+  end
+
+  def test_several_new_records_need_no_lid
+    tag = { op: "add", data: { type: "tags", attributes: { name: "new" } } }
+    assert_equal [200, 2], [operate(tag, tag).first.status, count("tags WHERE name = 'new'")]
+  end
+
+  def test_a_lid_is_kept_when_a_record_of_another_type_with_the_same_id_is_removed
+    response, document = operate({ op: "add", data: { type: "tags", lid: "a", attributes: { name: "new" } } },
+                                 { op: "add", data: { type: "comments", lid: "b", attributes: { body: "new" } } },
+                                 { op: "remove", ref: { type: "comments", lid: "b" } },
+                                 { op: "update", data: { type: "tags", lid: "a", attributes: { name: "newer" } } })
+    assert_equal 200, response.status, response.body
+    assert_equal 1, document["atomic:results"].filter_map { |result| result.dig("data", "id") }.uniq.size
   end
 
   # Its lid names the record as it is now, not as it was when it was created.
@@ -174,6 +192,20 @@ module OperationsContract
     response, = operate({ op: "update", ref: { type: "posts", id: "1", relationship: "writer" }, data: { type: "writers", id: "3" } },
                         "HTTP_AUTHORIZATION" => "1")
     assert_equal [404, 3], [response.status, count("posts")]
+  end
+
+  def test_an_error_of_the_application_is_raised_as_it_is
+    post, tag = journal.models::PostResource, journal.models::TagResource
+    @app = Castellan.app do
+      resource post
+      resource tag, scope: ->(_viewer) { raise KeyError, "of the application" }
+      operations
+    end
+    error = assert_raises(KeyError) do
+      operate({ op: "update", data: { type: "posts", id: "1", attributes: { rating: 1 } } },
+              { op: "remove", ref: { type: "tags", id: "1" } })
+    end
+    assert_equal ["of the application", 5], [error.message, journal.rows("SELECT rating FROM posts WHERE id = 1").first["rating"]]
   end
 
   private

@@ -16,9 +16,8 @@ module Castellan
     class App
       ALLOWED = %w[GET HEAD].freeze
 
-      ID = /\A[^\0]+\z/
       MOST_SEGMENTS = 3 # id, "relationships", name
-      private_constant :ID, :MOST_SEGMENTS
+      private_constant :MOST_SEGMENTS
 
       # Collects the declarations of {App}'s block.
       class Builder
@@ -138,7 +137,7 @@ module Castellan
 
           path, _, segment = path.rpartition("/")
           segment = ClientText.utf8(Rack::Utils.unescape_path(segment))
-          return unless segment && ID.match?(segment)
+          return if segment.nil? || segment.empty?
 
           segments.unshift(segment)
         end

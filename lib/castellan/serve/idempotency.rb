@@ -55,9 +55,8 @@ module Castellan
       # @raise [BadRequest]
       def call(env, viewer)
         key = key(env["HTTP_IDEMPOTENCY_KEY"]) or return yield
-        body = body(env) or return yield
         name = name(key, viewer)
-        lease = RUNNING + fingerprint(env, body) + SecureRandom.bytes(16)
+        lease = RUNNING + fingerprint(env, body(env)) + SecureRandom.bytes(16)
         return again(name, lease[1, FINGERPRINT]) unless take(name, lease)
 
         perform(name, lease) { yield }
@@ -168,11 +167,11 @@ module Castellan
         found[1] || found[2]
       end
 
-      # @return [String, nil] nil for a body that will be rejected
+      # A longer body is rejected.
       def body(env)
         bytes = env["rack.input"]&.read(Write::Body::LIMIT + 1) || +""
         env["rack.input"] = StringIO.new(bytes.b)
-        bytes if bytes.bytesize <= Write::Body::LIMIT
+        bytes
       end
 
       def name(key, viewer)
