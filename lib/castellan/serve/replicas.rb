@@ -57,7 +57,7 @@ module Castellan
       def read(&block)
         @models.on_replica(&block)
       rescue StandardError => error
-        raise unless Write::DatabaseError.driver_error(error).is_a?(::PG::TransactionRollback)
+        raise unless defined?(::PG) && Write::DatabaseError.driver_error(error).is_a?(::PG::TransactionRollback)
 
         @models.on_primary(&block)
       end
