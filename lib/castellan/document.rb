@@ -125,7 +125,7 @@ module Castellan
 
     # What ActiveSupport and Jbuilder write if the document is a member of a Hash of the application's.
     # @return [Hash, Array, nil]
-    def as_json(*) = JSON.parse(to_json)
+    def as_json(*) = JSON.parse(to_json, allow_duplicate_key: true)
 
     # Reads nothing: `bin/rails console` shows each document this way.
     def inspect = "#<#{self.class} of #{rendering.definition.type}>"

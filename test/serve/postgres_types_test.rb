@@ -138,6 +138,23 @@ module PostgresTypesContract
     answered(get("/things").first, "things")
   end
 
+  # The database keeps a text of the type json as it is, and the gem json 3 refuses a name that occurs twice.
+  def test_a_name_may_occur_twice_in_a_column_of_the_type_json
+    journal.run(%(UPDATE castellan_things SET a_json = '{"a":1,"a":2}'))
+    things = Class.new(@types::Every) { writable :a_text }
+    app = Rack::MockRequest.new(serve do |_|
+      pages title: "Things"
+      operations
+      resource things, at: "things"
+    end)
+    operation = { op: "update", data: { type: "things", id: "1", attributes: { a_text: "new" } } }
+    written = app.post("/operations", input: JSON.generate("atomic:operations" => [operation]),
+                                      "CONTENT_TYPE" => 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"')
+    assert_equal "new", JSON.parse(written.body, allow_duplicate_key: true).dig("atomic:results", 0, "data", "attributes", "a_text")
+    assert_equal 200, app.get("/things/1", "HTTP_ACCEPT" => "text/html").status
+    assert_equal "new", things.document(@types::Thing.where(id: 1)).as_json["data"].dig(0, "attributes", "a_text")
+  end
+
   private
 
   # All problems are shown at once.

@@ -186,7 +186,8 @@ module Castellan
         end
 
         def rendered(writer, target, id)
-          { "data" => JSON.parse(target.endpoint.result(@env, @viewer, id).to_json)["data"] || raise(writer.unseen) }
+          document = JSON.parse(target.endpoint.result(@env, @viewer, id).to_json, allow_duplicate_key: true)
+          { "data" => document["data"] || raise(writer.unseen) }
         end
 
         def target_of(operation, pointer)

@@ -82,7 +82,7 @@ module Castellan
       def document(body)
         text = +""
         body.each { |part| text << part }
-        JSON.parse(text)
+        JSON.parse(text, allow_duplicate_key: true) # a column of the type json may have one
       end
     end
   end

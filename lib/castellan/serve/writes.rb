@@ -117,7 +117,7 @@ module Castellan
       # Location is the `self` link of the resource object, if it has one (JSON:API 1.1, "Creating
       # Resources").
       def own_link(document)
-        JSON.parse(document.to_json).dig("data", "links", "self") if @definition.links.key?(:self)
+        JSON.parse(document.to_json, allow_duplicate_key: true).dig("data", "links", "self") if @definition.links.key?(:self)
       end
 
       def relationship_methods(relationship)

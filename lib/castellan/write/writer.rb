@@ -169,7 +169,8 @@ module Castellan
         related = names & definition.relationships.keys
         document = @resource.document(@scope, viewer: @viewer, id: id_of(record), keeper: nil, format: :json_api,
                                               include: related, fields: { definition.type => names })
-        shown = JSON.parse(document.to_json)["data"].to_h.slice("attributes", "relationships").values.flat_map(&:keys)
+        data = JSON.parse(document.to_json, allow_duplicate_key: true)["data"].to_h
+        shown = data.slice("attributes", "relationships").values.flat_map(&:keys)
         names.reject { |name| shown.include?(member(name).key) }
       end
 
