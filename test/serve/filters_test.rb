@@ -46,6 +46,18 @@ module FiltersContract
     assert_equal %w[4], ids("/posts?filter[title][eq]=a,b 100%25")
   end
 
+  def test_id_is_the_column_of_the_id
+    journal.run("UPDATE posts SET slug = 'p' || (9 - id)")
+    slugged = resource_of("PostResource") do
+      id :slug
+      filter :id
+      sort :id
+    end
+    @app = serve { resource slugged }
+    assert_equal %w[p5 p8], ids("/posts?filter[id]=p8,p5,1&sort=id")
+    assert_equal %w[p8 p5], ids("/posts?filter[id]=p8,p5,4&sort=-id")
+  end
+
   def test_not_selects_all_other_rows_also_those_without_a_value
     assert_equal %w[2 4 5], ids("/posts?filter[rating][not]=5,3")
   end

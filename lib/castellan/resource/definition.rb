@@ -314,11 +314,12 @@ module Castellan
         end
       end
 
-      # Without `from:`, the name may be an attribute that has one.
+      # Without `from:`, the name may be an attribute that has one; `id` is the id in documents.
       def column_path(name, declared)
         attribute = @attributes[name.to_sym] unless declared.from
         *path, column = steps(declared.from) if declared.from
         path, column = attribute.path, attribute.columns.first if attribute&.source == :path
+        column ||= @id_column if name == "id" && @id_column.is_a?(Symbol)
         ColumnPath.new(name, path || [], column || name.to_sym, declared.location, declared.reveals)
       end
 
