@@ -149,6 +149,14 @@ module WritesContract
     end
   end
 
+  def test_a_member_in_the_wrong_object_is_recognized
+    { attributes: { tags: [] }, relationships: { title: { data: nil } } }.each do |member, wrong|
+      _, document = send_data("PATCH", "/posts/1", { type: "posts", id: "1", member => wrong })
+      assert_match(/\Aposts has no (?:attribute "tags" \(it is a relationship\)|relationship "title" \(it is an attribute\))\z/,
+                   document["errors"].first["detail"])
+    end
+  end
+
   def test_an_integer_beyond_all_floats_is_422
     [10**309, -10**400].each do |price|
       assert_refused 422, "/data/attributes/price", send_data("PATCH", "/posts/1", { type: "posts", id: "1", attributes: { price: price } })
@@ -349,7 +357,8 @@ module WritesContract
       { type: "posts", relationships: { writer: { data: [] } } } => [400, "/data/relationships/writer/data"],
       { type: "posts", relationships: { writer: { data: { type: "tags", id: "1" } } } } => [422, "/data/relationships/writer/data/type"],
       { type: "posts", relationships: { tags: { data: [{ type: "tags", id: "99" }] } } } => [404, "/data/relationships/tags/data/0"],
-      { type: "posts", relationships: { tags: { data: [{ type: "tags", id: 1 }] } } } => [400, "/data/relationships/tags/data/0"],
+      { type: "posts", relationships: { tags: { data: [{ type: "tags", id: 1 }] } } } => [400, "/data/relationships/tags/data/0/id"],
+      { type: "posts", relationships: { tags: { data: [{ type: "tags" }] } } } => [400, "/data/relationships/tags/data/0"],
       { type: "posts", relationships: { tog: { data: [] } } } => [400, "/data/relationships/tog"],
       [] => [400, "/data"], "posts" => [400, "/data"], nil => [400, "/data"]
     }.each do |data, (status, pointer)|

@@ -72,7 +72,10 @@ module Castellan
         return refuse(mistakes, pointer, "must be a resource identifier, got #{Write.kind_of(data)}") unless data.is_a?(Hash)
 
         key = %w[id lid].find { |name| data.key?(name) }
-        return refuse(mistakes, pointer, "needs a type and an id") unless data["type"].is_a?(String) && data[key].is_a?(String)
+        return refuse(mistakes, pointer, "needs a type and an id") unless key && data.key?("type")
+
+        other = ["type", key].find { |name| !data[name].is_a?(String) }
+        return refuse(mistakes, "#{pointer}/#{other}", "must be a string, got #{Write.kind_of(data[other])}") if other
         return refuse(mistakes, "#{pointer}/#{key}", "must not contain the character NUL") if data[key].include?("\0")
 
         definition = relationship.definitions.find { |one| one.type == data["type"] }

@@ -90,7 +90,7 @@ module Castellan
         members(data, "attributes", pointer) do |key, value, at|
           name = @definition.member_named(key) || (key.to_sym if key != "id" && @writable.include?(key.to_sym))
           if name.nil? || @definition.relationships.key?(name)
-            refuse_unknown(at, key, "attribute", @definition.attributes)
+            refuse_unknown(at, key, "attribute", @definition.attributes, "a relationship", @definition.relationships)
           elsif allowed?(name, at)
             column = @definition.attributes[name]&.own_column || name
             [column, checked(column, value, at)]
@@ -116,7 +116,7 @@ module Castellan
         members(data, "relationships", pointer) do |key, value, at|
           relationship = @definition.relationships[@definition.member_named(key)]
           if relationship.nil?
-            refuse_unknown(at, key, "relationship", @definition.relationships)
+            refuse_unknown(at, key, "relationship", @definition.relationships, "an attribute", @definition.attributes)
           elsif !value.is_a?(Hash) || !value.key?("data")
             refuse(at, "must be an object with the member data")
           elsif allowed?(relationship.name, at)
@@ -141,10 +141,11 @@ module Castellan
         @writable.include?(name) || refuse(pointer, "cannot be written", status: 403, title: "Forbidden")
       end
 
-      def refuse_unknown(pointer, key, kind, members)
+      def refuse_unknown(pointer, key, kind, members, other, others)
+        names, other_names = [members, others].map { |all| all.except(*@hidden).each_value.map { |one| one.key.to_s } }
         key = ClientText.shown(key)
-        names = members.except(*@hidden).each_value.map(&:key)
-        refuse(pointer, "#{@definition.type} has no #{kind} #{key.inspect}#{Nearest.hint(key, names)}", whole: true)
+        hint = other_names.include?(key) ? " (it is #{other})" : Nearest.hint(key, names)
+        refuse(pointer, "#{@definition.type} has no #{kind} #{key.inspect}#{hint}", whole: true)
       end
 
       def refuse(pointer, text, status: 400, title: status == 409 ? "Conflict" : "Invalid member", whole: false)
