@@ -48,6 +48,26 @@ class DetectLinksTest < Minitest::Test
     refute_includes only { Author.all.map { |author| author.essays.to_a } }.fix, "ambiguous"
   end
 
+  class Reader < World::Base
+    self.table_name = "users"
+    has_many :odd_keys, ->(one) { where.not(id: one.id) }, class_name: "ActiveRecordWorld::Token", foreign_key: :user_id, inverse_of: false
+    has_many :first_keys, -> { order(:id).limit(2) }, class_name: "ActiveRecordWorld::Token", foreign_key: :user_id, inverse_of: false
+  end
+
+  class Holder < Reader
+    has_many :keys, class_name: "ActiveRecordWorld::Token", foreign_key: :user_id, inverse_of: false
+  end
+
+  def test_an_association_with_a_limit_or_of_its_owner_is_not_guessed
+    finding = only { Reader.all.map { |one| World::Token.where(user_id: one.id).to_a } }
+    assert_nil finding.association
+    assert_match(/: ActiveRecordWorld::Token\.where\(user_id: values\)\.group_by\(&:user_id\)\z/, finding.fix)
+    finding = only { Holder.all.map { |one| World::Token.where(user_id: one.id).to_a } }
+    assert_equal "DetectLinksTest::Holder#keys", finding.association
+    refute_includes finding.fix, "ambiguous"
+    assert_equal "DetectLinksTest::Reader#odd_keys", only { Reader.all.map { |one| one.odd_keys.count } }.association
+  end
+
   private
 
   def number_of(owner, name) = owner.public_send(name).count

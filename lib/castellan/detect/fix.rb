@@ -28,7 +28,7 @@ module Castellan
       def ambiguous(rivals)
         return self if rivals.empty?
 
-        note = " (ambiguous: #{rivals.join(" and ")} sends the same query)"
+        note = " (ambiguous: #{rivals.join(" and ")} #{rivals.one? ? "sends" : "send"} the same query)"
         Fix.new(**to_h, text: text && "#{text}#{note}", refused: refused && "#{refused}#{note}")
       end
     end

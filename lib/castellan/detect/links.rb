@@ -17,6 +17,7 @@ module Castellan
         @groups = tally.groups
         @loads = tally.loads
         @scoped = {}.compare_by_identity
+        @narrowed = {}.compare_by_identity
         @asked = {}.compare_by_identity
         @preloads = {}
         @tables = {}
@@ -70,7 +71,26 @@ module Castellan
 
       def witnessed(group) = group.association && Detect.models(group.owner)&.link(group.owner, group.association)
 
-      def fitting(group) = candidates.select { |link| link.asked_by?(group.shape) && asked_anew?(link, group) && of_class?(link, group) }
+      def fitting(group)
+        candidates.select do |link|
+          link.asked_by?(group.shape) && asked_anew?(link, group) && of_class?(link, group) && selects?(link, group)
+        end
+      end
+
+      # A statement without a limit is not that of an association with a limit, or with a scope that takes the owner, unless
+      # the line names it.
+      def selects?(link, group)
+        group.shape.single? || named?(link, group) || !@narrowed.fetch(link) { @narrowed[link] = narrowed?(link) }
+      end
+
+      def narrowed?(link)
+        models = Detect.models(link.model)
+        link.target && (models.limited?(link) || models.relation(link).nil?)
+      rescue StandardError, ScriptError
+        false # a scope of the application may raise
+      end
+
+      def named?(link, group) = Source.at(group.busiest).names?(link.name, :"#{link.name}_dataset")
 
       # The statements of a polymorphic association name the class of the owners.
       def of_class?(link, group)
@@ -81,10 +101,9 @@ module Castellan
       def rank(link, group)
         scoped = @scoped[link] ||= Selection.columns(link)
         asked = @asked[group] ||= Selection.new(group.shape).columns
-        source = Source.at(group.busiest)
-        named = source.names?(link.name, :"#{link.name}_dataset")
+        named = named?(link, group)
         # The line may give the value for a column of the association's scope.
-        unlike = (scoped - asked).size + (!named && scoped.any? { |column| source.value(column) } ? 1 : 0)
+        unlike = (scoped - asked).size + (!named && scoped.any? { |column| Source.at(group.busiest).value(column) } ? 1 : 0)
         [named ? 0 : 1, unlike, -scoped.size, link.through ? 1 : 0, link.to == :many ? 0 : 1]
       end
 
