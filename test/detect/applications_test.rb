@@ -96,6 +96,17 @@ class DetectApplicationsTest < Minitest::Test
     assert_predicate trial, :accepted?, trial.to_s
   end
 
+  def test_a_query_without_the_type_of_the_owners_is_no_polymorphic_association
+    ids = World::Issue.order(:id).ids
+    finding = only { World::Issue.order(:id).map { |issue| World::Note.where(noteable_id: issue.id).to_a.size } }
+    assert_nil finding.association
+    assert_equal World::Note.where(noteable_id: ids).group_by(&:noteable_id), suggested(finding, ids)
+    finding = only do
+      World::Issue.order(:id).map { |issue| World::Note.where(noteable_id: issue.id, noteable_type: "ApplicationsWorld::Issue").to_a.size }
+    end
+    assert_equal "ApplicationsWorld::Issue#notes", finding.association
+  end
+
   def test_what_polymorphic_owners_have_is_counted_at_once
     finding = only { World::Project.order(:id).map { |project| project.notes.count } }
     ids = World::Project.ids

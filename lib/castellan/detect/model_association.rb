@@ -26,7 +26,7 @@ module Castellan
       # A belongs_to association never matches, because a lookup by primary key can come from anywhere.
       # @return [Boolean] whether the statement reads this association for one owner
       def asked_by?(shape)
-        foreign && shape.table == table && (keys - shape.equal_in(through || table)).empty? &&
+        foreign && shape.table == table && ([*keys, *type] - shape.equal_in(through || table)).empty? &&
           (through.nil? || shape.tables.include?(through))
       end
 
