@@ -220,6 +220,22 @@ class TrialTest < Minitest::Test
     refute_predicate Castellan::Instrument, :subscribed?
   end
 
+  def test_two_reads_of_an_association_on_one_line_are_tried_apart
+    [-> { json(keepers.map { |one| [one.room_keys.where(lost: false).order(:id).last.door, one.room_keys.order(:id).first.door] }) },
+     lambda {
+       all = SequelZoo::Keeper.order(:id).all
+       json(all.map { |one| [one.room_keys_dataset.where(lost: false).order(:id).last.door, one.room_keys_dataset.order(:id).first.door] })
+     }].each do |work|
+      findings = findings_of(&work)
+      assert_equal %i[last_room_key first_room_key], findings.map { |finding| finding.declaration[:name] }
+      findings.each do |finding|
+        trial = Doctor.try(finding, &work)
+        assert_predicate trial, :accepted?, trial.to_s
+        assert_equal [13, 8], [trial.before.queries, trial.after.queries]
+      end
+    end
+  end
+
   def test_a_trial_restores_models_of_sequel
     before = SequelZoo::Keeper.associations
     trial = try { SequelZoo::Keeper.order(:id).all.map { |keeper| keeper.room_keys_dataset.where(lost: false).order(:id).last.door } }

@@ -52,7 +52,7 @@ module Castellan
             return unless (injection = Injection.current) && relation.respond_to?(:proxy_association)
 
             association = relation.proxy_association
-            injection.chosen(association.owner, association.reflection.name)
+            injection.chosen(association.owner, association.reflection.name) { relation.to_sql }
           end
 
           # Preloads for a relation whose statement `load_async` has sent.

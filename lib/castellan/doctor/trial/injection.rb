@@ -14,7 +14,7 @@ module Castellan
         # A preload at a call site.
         # With a declaration ({Finding}), the last association of the path is not preloaded: one of its
         # records is chosen.
-        Preload = Struct.new(:locations, :model, :tree, :declaration, :read_at) do
+        Preload = Struct.new(:locations, :model, :tree, :declaration, :read_at, :fingerprint) do
           # @return [Array<Symbol>] the path to the owners of the declared association
           def path = Detect::Preload.names(tree)[0...-1]
         end
@@ -42,6 +42,7 @@ module Castellan
           @preloads = findings.map { |finding| preload_of(finding, loads) }.uniq
           @chosen = {}.compare_by_identity
           @locations = {}
+          @several = {}
           @loading = false
         end
 
@@ -96,14 +97,17 @@ module Castellan
 
         # @param owner [Object] a record whose association is read
         # @param association [Symbol]
+        # @yieldreturn [String] the statement; only needed if the line reads the association several times
         # @return [Array, nil] the chosen record, or an empty Array, for the current call site; nil if none
         #   was looked for
         def chosen(owner, association)
           known = @chosen[owner]
           return if known.nil? || @loading || (here = location).nil?
 
+          asked = Fingerprint.of(yield) if several?(association)
           known.find do |preload, _records|
-            preload.declaration[:association] == association && [nil, here].include?(preload.read_at)
+            preload.declaration[:association] == association && [nil, here].include?(preload.read_at) &&
+              [nil, preload.fingerprint].include?(asked)
           end&.last&.dup
         end
 
@@ -131,7 +135,14 @@ module Castellan
             locations = [] unless locations.one?
             read_at = nil
           end
-          Preload.new(locations, model, finding.preload, finding.declaration, read_at)
+          Preload.new(locations, model, finding.preload, finding.declaration, read_at, finding.fingerprint)
+        end
+
+        # Whether the current line reads the association more than once: `[user.posts.first, user.posts.last]`.
+        def several?(association)
+          lines = @several[association] ||= {}
+          site = CallSite.current
+          lines.fetch(site) { lines[site] = Detect::Source.at(site).steps(association, :"#{association}_dataset").size > 1 }
         end
 
         def related?(one, other) = one <= other || other <= one || false

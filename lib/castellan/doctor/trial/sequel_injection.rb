@@ -74,7 +74,7 @@ module Castellan
           def chosen(dataset)
             injection = Injection.current or return
             reflection, owner = dataset.opts.values_at(:association_reflection, :model_object)
-            injection.chosen(owner, reflection[:name]) if reflection && owner && dataset.row_proc
+            injection.chosen(owner, reflection[:name]) { dataset.sql } if reflection && owner && dataset.row_proc
           end
 
           # (see ActiveRecordInjection.load)
