@@ -205,6 +205,14 @@ class DeclarationTest < Minitest::Test
     ":type cannot be an attribute or a relationship" => -> { has_many :type },
     "type \"the articles\": write letters and digits" => -> { type "the articles" },
     "\"title!\" cannot be the name of a member" => -> { attribute(:title!, columns: :title) { |row| row } },
+    ":tags cannot be an attribute and a relationship: give one" => lambda {
+      has_many :tags
+      attribute(:tags, columns: :title) { |row| row }
+    },
+    ":title cannot be an attribute and a relationship" => lambda {
+      attributes :title
+      has_many :title, from: :tags
+    },
     ":first_name and :\"first-name\" would both be written as \"first-name\"" => lambda {
       key_transform :dash
       attribute(:first_name, columns: :title) { |row| row }
@@ -219,6 +227,13 @@ class DeclarationTest < Minitest::Test
       assert_match(/\(#{Regexp.escape(__FILE__)}:\d+\)\z/, error.message)
       assert_includes body.source_location.last..(body.source_location.last + 4), error.location[/\d+\z/].to_i, text
     end
+  end
+
+  def test_a_subclass_may_replace_an_inherited_attribute_by_a_relationship
+    base = resource { attributes :title }
+    replaced = Class.new(base) { has_many :title, from: :tags }
+    assert_equal [[], [:title]], [replaced.definition.attributes.keys, replaced.definition.relationships.keys]
+    assert_equal [[:title], []], [base.definition.attributes.keys, base.definition.relationships.keys]
   end
 
   def test_the_id_column_must_exist

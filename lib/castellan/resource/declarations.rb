@@ -36,6 +36,7 @@ module Castellan
         @sorts = {}
         @locations = {}
         @links = {}
+        @inherited = []
         @document_format = :json_api
         @transform = :none
         @include_depth = 3
@@ -66,7 +67,7 @@ module Castellan
         refuse("attribute #{name.inspect}: as_stored: writes a column as it is; leave out the block", location) if as_stored && block
 
         reserved!(name, location) unless name.to_sym == :type # the format decides, which may be declared later
-        @relationships.delete(name.to_sym)
+        replace!(name, @relationships, location)
         preloads = preloads.is_a?(Hash) ? [preloads] : Array(preloads)
         @attributes[name.to_sym] = { from: from, columns: columns, viewer: viewer, block: block, preloads: preloads.freeze,
                                      condition: condition, pure: pure, as_stored: as_stored, version: version, location: location }
@@ -74,7 +75,7 @@ module Castellan
 
       def relationship(name, location:, **options)
         reserved!(name, location)
-        @attributes.delete(name.to_sym)
+        replace!(name, @attributes, location)
         @relationships[name.to_sym] = { **options, location: location }
       end
 
@@ -155,6 +156,7 @@ module Castellan
         %i[@attributes @relationships @representations @filters @sorts @locations @links].each do |name|
           instance_variable_set(name, instance_variable_get(name).dup)
         end
+        @inherited = [*@attributes.keys, *@relationships.keys]
         @types = nil # a subclass that `types` lists is written as itself
       end
 
@@ -163,6 +165,16 @@ module Castellan
         return value.to_f if !value.is_a?(String) && value.respond_to?(:to_f) && value.to_f.positive? && value.to_f.finite?
 
         refuse("cache #{name}: #{value.inspect}: write seconds above 0, such as #{name}: 60", location)
+      end
+
+      # JSON:API 1.1, "Fields": attributes and relationships share one namespace.
+      # A subclass may replace an inherited attribute by a relationship, and the other way round.
+      def replace!(name, others, location)
+        if others.key?(name.to_sym) && !@inherited.include?(name.to_sym)
+          refuse("#{name.inspect} cannot be an attribute and a relationship: give one of them another name, with from: or a block",
+                 location)
+        end
+        others.delete(name.to_sym)
       end
 
       # JSON:API 1.1, "Fields": a resource can have no attribute or relationship named `type` or `id`.
