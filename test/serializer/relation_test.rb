@@ -171,6 +171,18 @@ module SerializerOfRelationContract
     assert_same_document article, include: [:latest]
   end
 
+  def test_an_attribute_and_a_relationship_of_one_name_are_both_written
+    article = articles do
+      attributes :title
+      has_many :comments, key: :title
+    end
+    object = JSON.parse(article.new(ordered).to_json)["data"].first
+    assert_equal [%w[title], %w[author tags title]], object.values_at("attributes", "relationships").map { |members| members.keys.sort }
+    assert_includes article.new(ordered).explain, "writes comments, and an attribute has the same name"
+    assert_same_document article, include: %i[comments]
+    assert_same_document article, fields: { article: %i[title tags] }
+  end
+
   def test_explain_names_the_serializer_that_is_missing
     article = articles { has_many :tags, serializer: :missing }
     assert_match(/because .* writes tags, and .* cannot resolve a serializer class for 'missing'\.  Attempted to find/,

@@ -86,6 +86,7 @@ module Castellan
       def find_reason(member)
         return "its condition takes the record" if member.conditional_proc
         return if member.is_a?(Member)
+        return "an attribute has the same name" if @attributes.key?(member.key.to_sym)
         return "its block takes the record" if member.object_block
         return "its links or meta are made of the record" if member.linked_by_record?
 
