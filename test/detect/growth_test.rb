@@ -33,6 +33,14 @@ class DetectGrowthTest < Minitest::Test
     assert_match(/each additional record costs (?:\d+\.\d{3} ms|no time .*?), \d+ objects, \d+ bytes of the result\z/, growth.to_s)
   end
 
+  def test_a_growing_shape_names_the_line_that_sends_most_of_it
+    growth = Castellan::Detect.growth(scale: tags) do
+      [World::Tag.find(World::Tag.ids.first)] +
+        World::Tag.ids.map { |id| World::Tag.find(id) }
+    end
+    assert_includes growth.to_s, "1.0 more queries per record at test/detect/growth_test.rb:#{__LINE__ - 2}: select tags.* "
+  end
+
   def test_the_size_of_a_list_is_not_in_bytes
     growth = Castellan::Detect.growth(scale: tags) { World::Tag.all.to_a }
     assert_predicate growth, :constant?

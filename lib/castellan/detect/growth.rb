@@ -59,7 +59,7 @@ module Castellan
 
         def counts(tally)
           tally.groups.group_by { |group| group.shape.fingerprint }.transform_values do |groups|
-            [groups.sum { |group| group.count + group.cached }, groups.first.sites.keys.first]
+            [groups.sum { |group| group.count + group.cached }, groups.max_by(&:count).busiest]
           end
         end
 
@@ -70,7 +70,7 @@ module Castellan
           return text_of(result.body) if result.respond_to?(:body)
 
           body = response?(result) ? result.last : result
-          return if !body.respond_to?(:each) || (body.equal?(result) && (result.is_a?(Enumerable) || result.is_a?(Struct)))
+          return if !body.respond_to?(:each) || (body.equal?(result) && result.is_a?(Enumerable))
 
           chunks = []
           body.each { |chunk| chunk.is_a?(String) ? chunks << chunk : (return nil) }
