@@ -96,6 +96,21 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
+  def test_one_slow_line_of_several_threads_is_one_finding_with_the_time_of_all
+    tally = Tally.new
+    [tally, tally.strand, tally.strand].each { |one| here(one, READS[0], 0, 600_000_000, false, [1]) }
+    2.times do
+      assert_equal [[3, 1_800_000_000]], tally.single_findings.map { |finding| [finding.count, finding.total_ns] }
+    end
+  end
+
+  def test_more_slow_statements_than_are_kept
+    most = Castellan::Detect::Singles::MOST
+    tally = Tally.new
+    2.times { (most + 5).times { |number| here(tally, "SELECT a#{number} FROM users", 0, 600_000_000, false, [1]) } }
+    assert_equal [2] * most, tally.single_findings.map(&:count)
+  end
+
   def test_one_association_that_asks_two_tables_is_not_once
     tally = Tally.new
     tally.enter(MODELS[0], :subject)

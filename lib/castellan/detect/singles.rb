@@ -17,7 +17,12 @@ module Castellan
       WIDE_ROWS = 50
       WIDE_TIMES = 10
 
-      Single = Struct.new(:kind, :shape, :site, :stack, :join, :times, :total_ns)
+      Single = Struct.new(:kind, :shape, :site, :stack, :join, :times, :total_ns) do
+        def plus(other)
+          widest = [join, other.join].compact.max_by(&:rows)
+          Single.new(kind, shape, site, stack, widest, times + other.times, total_ns + other.total_ns)
+        end
+      end
       # A JOIN that returned `rows` for `records` of `model`; `names` is the tree of joined associations.
       Join = Struct.new(:model, :rows, :records, :names)
       private_constant :Single, :Join
@@ -41,7 +46,7 @@ module Castellan
         single.join = Join.new(model, rows, records, names) if rows > (single.join&.rows || 0)
       end
 
-      def merge(other) = dup.tap { |singles| singles.all = all.merge(other.all) { |_key, one, more| one.times += more.times and one } }
+      def merge(other) = dup.tap { |singles| singles.all = all.merge(other.all) { |_key, one, more| one.plus(more) } }
 
       def findings = @all.values.map { |single| single.join ? wide_finding(single, *single.join) : slow_finding(single) }
 
