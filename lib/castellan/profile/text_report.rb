@@ -52,7 +52,7 @@ module Castellan
         [format("%5d × %9s  %s", group.count, duration(group.total_ns), group.sql[0, 120]), *lines.map { |line| "#{" " * 20}#{line}" }]
       end
 
-      def findings = @result.findings.map { |finding| "finding: #{Finding.new(**finding)}" }
+      def findings = @result.findings.map { |finding| "finding: #{Finding.new(**finding, kind: finding[:kind].to_sym)}" }
 
       def memory
         return [] unless (memory = @result.memory)

@@ -61,7 +61,8 @@ class ProfilePageValuesTest < Minitest::Test
     findings = %w[User#employee User#roles User#roles Role#group].map { |name| { kind: "n_plus_one", fix: "preload", association: name } }
     assert_equal "User#employee, #roles; Role#group", Page::FindingGroup.all(findings).first.association
     assert_equal "User#tokens", Page::FindingGroup.all([Profiles::TOKENS_FINDING]).first.association
-    assert_nil Page::FindingGroup.all([{ kind: "duplicate" }]).first.association
+    alone = Page::FindingGroup.all([{ kind: "duplicate" }]).first
+    assert_equal [nil, []], [alone.association, alone.loaded]
   end
 
   def test_a_statement_that_is_slow_does_not_repeat
@@ -70,6 +71,15 @@ class ProfilePageValuesTest < Minitest::Test
     both = headline(Profiles.slow(findings: [slow, Profiles::TOKENS_FINDING]))
     assert_equal "162 of 325 queries repeat: 12.4 ms in the database, of 213 ms in all. And 1 other finding.", both.text
     assert_equal "add an index", both.next_step
+  end
+
+  def test_answers_of_the_query_cache_spend_no_time_in_the_database
+    answered = Profiles::EMPLOYEE_FINDING.merge(kind: "cached_repeat", count: 19, total_ns: 4_000_000, objects: 1_900, fix: nil)
+    result = Profiles.slow(findings: [answered])
+    assert_equal "Answered by the query cache again and again: at most 4.00 ms, of 213 ms in all.", headline(result).text
+    assert_includes result.to_html, "<p class=\"small\">at most 4.00 ms</p>"
+    assert_includes result.to_text, "through User#employee for 162 records loaded at #{Profiles::CONTROLLER}:8, " \
+                                    "answered by the query cache for at most 4.0 ms and 1900 objects"
   end
 
   def test_a_comparison_lists_improved_removed_and_solved_items
@@ -108,7 +118,7 @@ class ProfilePageValuesTest < Minitest::Test
   end
 
   def test_memory_is_compared_where_both_have_it
-    assert_equal [], Page::Comparison.new(Profiles.slow, Profiles.deep).memory(:by_file)
+    [Profiles.slow, Profiles.deep].permutation { |pair| assert_empty Page::Comparison.new(*pair).memory(:by_file) }
     less = Profiles.deep.memory.merge(by_file: [{ name: Profiles::SERIALIZER, allocated_bytes: 100 }])
     rows = Page::Comparison.new(Profiles.deep, Profiles.deep(memory: less)).memory(:by_file)
     assert_equal [[Profiles::SERIALIZER, -8_099_900], [Profiles::CONTROLLER, -900_000]], rows.map { |row| [row.name, row.difference] }

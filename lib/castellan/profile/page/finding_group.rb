@@ -52,6 +52,9 @@ module Castellan
         # @return [Boolean] see {Finding#repeats?}
         def repeats? = Finding.new(kind: first[:kind].to_sym).repeats?
 
+        # @return [Boolean] whether the query cache answered, so that {#total_ns} is the most that the application spent
+        def cached? = first[:kind].to_s == "cached_repeat"
+
         # @return [Integer] the number of statements
         def count = @findings.sum { |finding| finding[:count].to_i }
 

@@ -71,7 +71,8 @@ module Castellan
         def counted(groups) = "#{Figures.count(groups.sum(&:count))} of #{Figures.counted(@result.totals[:queries], "query")}"
 
         def cost(groups)
-          "#{Figures.duration(groups.sum(&:total_ns))} in the database, of #{Figures.duration(@result.duration_ns)} in all."
+          time = Figures.duration(groups.sum(&:total_ns))
+          "#{groups.any?(&:cached?) ? "at most #{time}" : "#{time} in the database"}, of #{Figures.duration(@result.duration_ns)} in all."
         end
 
         def others(groups) = groups.any? ? " And #{Figures.counted(groups.size, "other finding")}." : ""
