@@ -92,6 +92,7 @@ class DetectApplicationsTest < Minitest::Test
     end
     finding = only(&work)
     assert_equal "ApplicationsWorld::Issue#notes", finding.association
+    assert_equal finding.association, only { World::Base.connection.unprepared_statement(&work) }.association
     trial = Castellan::Doctor.try(finding, &work)
     assert_predicate trial, :accepted?, trial.to_s
   end

@@ -8,8 +8,13 @@ class DetectReportTest < Minitest::Test
 
   def test_a_header_is_visible_ascii_and_bounded
     header = Report.header(Array.new(60) { |number| finding(location: "app/é\n#{number}.rb:3") })
-    assert_match(/\A[ -~]+, and \d+ more\z/, header)
+    assert_match(%r{\An_plus_one 5 app/\?\?0\.rb:3, [ -~]+, and \d+ more\z}, header)
     assert_operator header.bytesize, :<=, Report::LONGEST_HEADER
+  end
+
+  def test_a_text_has_the_source_of_each_finding_that_has_one
+    known = finding(location: "app/a.rb:3", source: "user.posts")
+    assert_equal "2 findings\n  #{known}\n    app/a.rb:3: user.posts\n  #{finding}", Report.text([known, finding])
   end
 
   def test_annotations_are_at_the_fix_site_and_escaped

@@ -41,7 +41,9 @@ class DetectSourceTest < Minitest::Test
   def test_alternatives_and_locks_are_recognized
     each_line("a.first || a.last", 1) { |line| assert_predicate line, :alternatives? }
     each_line("a.first.with_lock { b }", 1) { |line| assert_predicate line, :locks? }
-    each_line("def a\n  prices.loaded? ? prices.to_a : \n prices.find_by(b: c)\nend", 3) { |line| assert line.asks_loaded?(:prices) }
+    each_line("def a\n  prices.loaded? ? prices.to_a : \n prices.find_by(b: c)\nend", 3) do |line|
+      assert_equal [true, false], [line.asks_loaded?(:prices), line.asks_loaded?(:costs)]
+    end
   end
 
   def test_texts_that_the_parser_would_change_are_not_repeated

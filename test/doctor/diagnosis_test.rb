@@ -34,6 +34,13 @@ class DiagnosisTest < Minitest::Test
     assert_operator report.lines.map(&:size).max, :<, 140
   end
 
+  def test_answers_of_the_query_cache_and_memory_that_was_not_counted_are_described
+    report = Doctor::Diagnosis.new(made(cached_queries: 3, allocated_bytes: nil, retained_objects: nil)).to_s
+    assert_includes report, " in 1,139 queries, 3 more answered by the query cache\n"
+    assert_includes report, " 744,989 objects; bytes are not counted: that takes too long\n"
+    refute_includes report, "retained"
+  end
+
   def test_a_finding_without_a_fix_has_a_reason_and_is_no_next_step
     report = report_of(finding(fix: nil, fix_refused: "it differs"))
     assert_includes report, "fix     none: it differs"

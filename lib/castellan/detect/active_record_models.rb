@@ -56,7 +56,7 @@ module Castellan
         # ActiveRecord itself adds a limit to the query of a `has_one`, so this reads the scope alone.
         def limited?(link)
           scope = link.model.reflect_on_association(link.name).scope
-          return false if link.target.nil? || scope.nil? || !scope.arity.zero?
+          return false unless link.target && scope&.arity&.zero?
 
           declared = link.target.unscoped.instance_exec(&scope)
           !(declared.limit_value || declared.offset_value).nil?

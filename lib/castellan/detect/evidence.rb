@@ -86,7 +86,7 @@ module Castellan
       # Starts to observe the reads of one request; call {#finish} after it.
       # @return [Use, nil] nil if this request is not sampled
       def begin
-        return if @share.zero? || (@share < 1 && rand >= @share)
+        return if rand >= @share
 
         Instrument::EagerInstrument.subscribe
         Use.new

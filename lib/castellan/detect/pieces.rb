@@ -51,8 +51,7 @@ module Castellan
 
       # @return [Object, nil] the value that the last statement compares with the column by =; nil unless all have the same
       def steady_value(column)
-        value = @before&.find { |name, operator, _value| name == column && operator == "=" }&.last unless varies?([column])
-        value.is_a?(String) ? value.delete_prefix("'").delete_suffix("'") : value
+        @before&.find { |name, operator, _value| name == column && operator == "=" }&.last unless varies?([column])
       end
 
       # @param siblings [Array<Integer>] how many records each load returned
@@ -125,7 +124,7 @@ module Castellan
         case literal[0]
         when "$" then binds && binds[Integer(literal[1..]) - 1]
         when "?" then binds && binds[sql[0, offset].count("?")]
-        else literal.match?(/\A-?\d+\z/) ? Integer(literal, 10) : literal
+        else literal.match?(/\A-?\d+\z/) ? Integer(literal, 10) : literal.delete_prefix("'").delete_suffix("'")
         end
       end
 

@@ -71,7 +71,7 @@ module Castellan
       # @param env [Hash] the Rack environment
       # @return [Array] the response of the application
       def call(app, env)
-        return app.call(env) if @stopped || (@sample < 1 && rand >= @sample)
+        return app.call(env) if @stopped || rand >= @sample
 
         @requests += 1 # not atomic, may miss one
         watch(app, env) { |tally, use| finish(tally, use, env) }.first

@@ -204,7 +204,7 @@ module Castellan
         return false if own.any? { |group| group.count > 1 || group.cached > 1 || group.shape.write? }
 
         walks = own.select(&:association)
-        walks.size < 2 || walks.uniq { |group| [group.owner, group.association] }.size == walks.size
+        walks.uniq { |group| [group.owner, group.association] }.size == walks.size
       end
 
       # @return [Array<Preload>]

@@ -36,7 +36,7 @@ module Castellan
         private
 
         def checked(response)
-          status, headers, body = response if response.respond_to?(:to_ary)
+          status, headers, body = response
           return response if status && headers.respond_to?(:each) && (body.respond_to?(:each) || body.respond_to?(:call))
 
           raise TypeError, "the application answered with #{response.inspect}, which is no [status, headers, body] of Rack"

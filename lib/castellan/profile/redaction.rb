@@ -65,8 +65,7 @@ module Castellan
       # @param text [String] untrusted input
       # @return [String] valid UTF-8, at most `longest` characters
       def self.text(text, longest = LONGEST)
-        text = text.dup.force_encoding(Encoding::UTF_8)
-        text = text.scrub("?") unless text.valid_encoding?
+        text = text.dup.force_encoding(Encoding::UTF_8).scrub("?")
         text.size > longest ? "#{text[0, longest]}#{CUT}" : text
       end
 

@@ -49,7 +49,7 @@ module Castellan
         def constant?
           case kind
           when :literal then true
-          when :constant then Object.const_defined?(text) && !Object.const_get(text).is_a?(Module)
+          when :constant then !Object.const_get(text).is_a?(Module)
           when :pair, :list, :hash then parts.all?(&:constant?)
           else false
           end

@@ -42,10 +42,10 @@ module Castellan
             after < before ? "better" : "worse"
           end
 
-          # @return [Float, nil] the larger value divided by the smaller
+          # @return [Float, nil] the larger value divided by the smaller; nil if that is 0
           def factor
-            small, large = [before, after].compact.minmax
-            large.fdiv(small) if small&.positive? && before && after
+            small, large = [before, after].minmax
+            large.fdiv(small) if small.positive?
           end
         end
 
