@@ -347,12 +347,17 @@ class ContractTest < Minitest::Test
     %i[raw_connection disconnect! discard!].each { |name| assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(name) }
     assert_respond_to ActiveSupport::ForkTracker, :after_fork
     assert_respond_to ActiveRecord::ConnectionAdapters::AbstractAdapter, :_checkout_callbacks
+    queue = ActiveRecord::ConnectionAdapters::ConnectionPool::Queue.new
+    queue.add(:first)
+    queue.add(:last)
+    assert_equal [:last] * 2, [queue.instance_variable_get(:@queue).last, queue.poll], "the connection that is taken next"
     return unless pool.method_defined?(:pin_connection!)
 
     record = Class.new(ActiveRecord::Base) { self.abstract_class = true }
     Object.const_set(:ContractPinRecord, record)
     record.establish_connection(adapter: "sqlite3", database: ":memory:").pin_connection!(true)
     assert_same record.connection, record.connection_pool.instance_variable_get(:@pinned_connection)
+    assert_kind_of pool::Queue, record.connection_pool.instance_variable_get(:@available)
     record.connection_pool.unpin_connection!
     assert_nil record.connection_pool.instance_variable_get(:@pinned_connection)
   ensure

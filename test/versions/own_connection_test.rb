@@ -162,6 +162,25 @@ class OwnConnectionTest < Minitest::Test
     notified&.close
   end
 
+  # As after a request in the transaction of DatabaseCleaner: the next query takes the same connection.
+  def test_a_transaction_whose_connection_is_back_in_the_pool_is_one_of_the_thread
+    notified = Castellan::Versions::NotifiedVersions.new(Record)
+    eventually { notified.listening? }
+    both = -> { [version, notified.current(POSTS)] }
+    before = both.call
+    connection = Record.connection
+    connection.begin_transaction(joinable: false)
+    Record.connection_pool.release_connection
+    Post.update_all(title: "uncommitted")
+    Record.connection_pool.release_connection
+    assert_equal [nil, nil], both.call
+    assert Castellan::Versions::RawConnections.for(Record).transaction?
+    connection.rollback_transaction
+    assert_equal before, both.call
+  ensure
+    notified&.close
+  end
+
   def test_threads_that_share_a_pinned_connection_wait_for_each_other
     resource = Class.new(Castellan::Resource) do
       model Post

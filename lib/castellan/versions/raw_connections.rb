@@ -92,8 +92,9 @@ module Castellan
 
         # @return [Boolean, nil] whether the thread's queries are in a transaction
         def transaction?
-          pool = pool_of_queries
-          pool && held(pool)&.transaction_open?
+          pool = pool_of_queries or return false
+          connection = held(pool)
+          connection ? connection.transaction_open? : left_open?(pool)
         end
 
         # @yieldparam raw [PG::Connection, SQLite3::Database]
@@ -123,12 +124,17 @@ module Castellan
           pool = pool_of_new_threads
           return unless @home&.pool.equal?(pool) || home?(pool)
 
-          connection = held(pool) or return HOME
+          connection = held(pool) or return left_open?(pool) ? nil : HOME
           connection.instance_variable_get(:@schema_search_path) || HOME unless connection.transaction_open?
         end
 
         # @return [Boolean] whether this thread holds no connection and is on the default role and shard
-        def none? = !ActiveRecordThread.connected_elsewhere? && !held(pool_of_new_threads)
+        def none?
+          return false if ActiveRecordThread.connected_elsewhere?
+
+          pool = pool_of_new_threads
+          !held(pool) && !left_open?(pool)
+        end
 
         # Like {#with}, for PostgreSQL and where {#none?}, with {OwnConnection}.
         # @return [Object, nil] the block's result; nil as well if {#with} is needed
@@ -191,6 +197,12 @@ module Castellan
 
         # Tests with transactions may pin one connection for all threads.
         def held(pool) = pool.active_connection? || pool.instance_variable_get(:@pinned_connection)
+
+        # After a request, Rails 7.2 returns the connection to the pool, even in a transaction that is not joinable, such
+        # as that of DatabaseCleaner around a test. The next query takes the same connection.
+        def left_open?(pool)
+          pool.instance_variable_get(:@available).instance_variable_get(:@queue)&.last&.transaction_open?
+        end
 
         def address_of(pool, path)
           config = pool.db_config.configuration_hash
