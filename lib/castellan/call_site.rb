@@ -64,7 +64,7 @@ module Castellan
         file = File.expand_path(path(site), root)
         return unless File.file?(file)
 
-        File.foreach(file).with_index(1) { |text, number| return text.scrub.strip if number == line(site) }
+        File.foreach(file, encoding: "UTF-8").with_index(1) { |text, number| return text.scrub.strip if number == line(site) }
       end
 
       # @return [Array<String>] all frames of the application, innermost first

@@ -39,7 +39,7 @@ module Castellan
         def file(path)
           stat = File.stat(path)
           @files.fetch([path, stat.mtime, stat.size]) do
-            nodes = Parser.parse(File.read(path).scrub).all
+            nodes = Parser.parse(File.read(path, encoding: "UTF-8").scrub).all
             Hash.new { |lines, number| lines[number] = new(nodes, number) }
           end
         end

@@ -9,13 +9,14 @@ module Castellan
     #
     #   DocumentPage.new("Blog API", JSON.parse(body), 200, env, app, nil).to_html
     class DocumentPage
-      STYLE = File.read(File.join(__dir__, "page.css")).freeze
+      STYLE = File.read(File.join(__dir__, "page.css"), encoding: "UTF-8").freeze
       # Identifiers shown per relationship; further ones are counted.
       MOST = 10
       LONGEST = 400 # characters of a value
       private_constant :MOST, :LONGEST
 
-      Profile::Page::HtmlTemplate.new(File.read(File.join(__dir__, "page.html.erb"))).def_method(self, "html", "page.html.erb")
+      template = File.read(File.join(__dir__, "page.html.erb"), encoding: "UTF-8")
+      Profile::Page::HtmlTemplate.new(template).def_method(self, "html", "page.html.erb")
 
       # @param title [String] of the API
       # @param document [Hash] the parsed JSON document

@@ -258,7 +258,7 @@ module Castellan
           end
 
           def written_constant?(path, line)
-            text = File.readlines(path).drop(line - 1)
+            text = File.read(path, encoding: "UTF-8").scrub.lines.drop(line - 1)
             ends = text.first.to_s.enum_for(:scan, START).map { Regexp.last_match.end(0) }
             ends.any? && ends.all? { |start| harmless_lambda?("->#{text.join[start..]}") }
           end
