@@ -153,6 +153,7 @@ module PostgresTypesContract
     assert_equal "new", JSON.parse(written.body, allow_duplicate_key: true).dig("atomic:results", 0, "data", "attributes", "a_text")
     assert_equal 200, app.get("/things/1", "HTTP_ACCEPT" => "text/html").status
     assert_equal "new", things.document(@types::Thing.where(id: 1)).as_json["data"].dig(0, "attributes", "a_text")
+    assert_empty Castellan.verify { things.render }.differences
   end
 
   private

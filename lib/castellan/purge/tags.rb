@@ -111,10 +111,10 @@ module Castellan
       def ids
         return { nil => [] } unless @rendering.plan.format == :json_api
 
-        document = JSON.parse(@rendering.body)
+        document = JSON.parse(@rendering.body, allow_duplicate_key: true)
         [*(document["data"].is_a?(Hash) ? [document["data"]] : document["data"]), *document["included"]]
           .group_by { |object| object["type"] }.transform_values { |objects| objects.map { |object| object["id"] } }
-      rescue JSON::ParserError # a column of the type json may have what the gem json refuses, such as a name that occurs twice
+      rescue JSON::ParserError # a column of the type json may have what the gem json refuses, such as 101 levels
         { nil => [] }
       end
 

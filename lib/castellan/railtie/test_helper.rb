@@ -18,7 +18,7 @@ module Castellan
         type = response.media_type
         raise "the response is no JSON:API document but #{type.inspect}, status #{response.status}" unless type == HTTP::Negotiation::JSON_API
 
-        JSON.parse(response.body)
+        JSON.parse(response.body, allow_duplicate_key: true)
       end
     end
   end

@@ -138,6 +138,7 @@ module Castellan
         end
 
         def speed(time)
+          return if time.verdict.nil?
           return "as fast as before" if time.verdict == "same"
 
           "#{Figures.times(time.factor)} #{time.verdict == "better" ? "faster" : "slower"}"
