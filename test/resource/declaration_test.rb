@@ -233,6 +233,7 @@ class DeclarationTest < Minitest::Test
     base = resource { attributes :title }
     replaced = Class.new(base) { has_many :title, from: :tags }
     assert_equal [[], [:title]], [replaced.definition.attributes.keys, replaced.definition.relationships.keys]
+    assert_raises(Castellan::DeclarationError) { Class.new(base) { has_many(:title, from: :tags) && attributes(:title) } }
     assert_equal [[:title], []], [base.definition.attributes.keys, base.definition.relationships.keys]
   end
 

@@ -174,6 +174,7 @@ module Castellan
           refuse("#{name.inspect} cannot be an attribute and a relationship: give one of them another name, with from: or a block",
                  location)
         end
+        @inherited.delete(name.to_sym)
         others.delete(name.to_sym)
       end
 
