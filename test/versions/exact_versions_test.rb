@@ -388,11 +388,9 @@ module ExactVersionsOnPostgres
   # Some applications forbid nested loops. PostgreSQL then adds 10 billion to the cost of each join without a condition, and
   # compiles the statement, which takes seconds.
   def test_the_statement_stays_cheap_where_nested_loops_are_off
-    plans = %w[on off].map do |setting|
-      other.run("SET enable_nestloop = #{setting}")
-      other.run("EXPLAIN #{Castellan::Versions::PostgresTriggers.current(%w[users])}").first.values.first
-    end
-    assert_equal(*plans.map { |plan| plan[/cost=[\d.]+/] })
+    other.run("SET enable_nestloop = off")
+    plan = other.run("EXPLAIN #{Castellan::Versions::PostgresTriggers.current(%w[users])}").first.values.first
+    assert_operator plan[/cost=.*\.\.([\d.]+)/, 1].to_f, :<, 100_000, "PostgreSQL compiles statements of this cost (jit_above_cost)"
   end
 
   # As the migrations of an application with a schema for each tenant and a common table of users do.
