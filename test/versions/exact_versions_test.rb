@@ -386,7 +386,7 @@ module ExactVersionsOnPostgres
   end
 
   # Some applications forbid nested loops. PostgreSQL then adds 10 billion to the cost of each join without a condition, and
-  # compiles the statement, which takes seconds.
+  # compiles the statement, which takes far longer than to run it.
   def test_the_statement_stays_cheap_where_nested_loops_are_off
     other.run("SET enable_nestloop = off")
     plan = other.run("EXPLAIN #{Castellan::Versions::PostgresTriggers.current(%w[users])}").first.values.first
